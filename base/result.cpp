@@ -11,6 +11,7 @@ std::string_view to_string(error_kind kind) {
     case error_kind::io: return "io";
     case error_kind::too_large: return "too_large";
     case error_kind::overloaded: return "overloaded";
+    case error_kind::unavailable: return "unavailable";
     case error_kind::deadline_exceeded: return "deadline_exceeded";
     case error_kind::cancelled: return "cancelled";
     case error_kind::internal: return "internal";

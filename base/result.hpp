@@ -20,6 +20,7 @@ enum class error_kind {
   io,                 ///< The operating system refused: open, read, map, bind.
   too_large,          ///< Over a configured limit.
   overloaded,         ///< A bounded mailbox is full; try again later.
+  unavailable,        ///< Loading, draining or stopped: cannot be served now.
   deadline_exceeded,  ///< Time ran out; `place` names the stage.
   cancelled,          ///< The client went away or cancelled.
   internal,           ///< A broken invariant that was contained.
