@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,8 +22,8 @@ using environment = std::map<std::string, std::string>;
 /// The TROUPE_* variables of this process.
 environment process_environment();
 
-/// Variables named TROUPE_* that no option has, each as a sentence for a warning. They are not errors: Kubernetes injects
-/// such variables for a service that is called "troupe".
+/// Variables named TROUPE_* that no option has, each as a sentence for a warning. They are not errors: Kubernetes
+/// injects such variables for a service that is called "troupe".
 std::vector<std::string> unknown_variables(const environment& env);
 
 /// Command-line values in order: an option's YAML path and the text given for it.

@@ -9,18 +9,19 @@
 #include "base/result.hpp"
 #include "config/settings.hpp"
 
-/// Every option of `troupe serve` described once, so that the YAML file, the environment, the command line, `--help` and
-/// docs/configuration.md cannot disagree. The command line registers `flags` of each entry and hands texts to `load`.
+/// Every option of `troupe serve` described once, so that the YAML file, the environment, the command line, `--help`
+/// and docs/configuration.md cannot disagree. The command line registers `flags` of each entry and hands texts to
+/// `load`.
 namespace troupe::config {
 
 struct option {
-  std::string path;           ///< In the YAML file: "server.port".
-  std::string flags;          ///< "--port", or with aliases "--max-num-seqs,--max-batch-size"; the first is the main one.
-  std::string environment;    ///< "TROUPE_SERVER_PORT".
-  std::string type;           ///< For people: "integer", "duration", "size", "boolean", "text", "choice".
-  std::string range;          ///< For people: "1 to 65535", "fp32, bf16 or auto"; may be empty.
-  std::string default_text;   ///< As it would be written in the file; may be empty.
-  std::string help;           ///< One sentence.
+  std::string path;         ///< In the YAML file: "server.port".
+  std::string flags;        ///< "--port", or with aliases "--max-num-seqs,--max-batch-size"; the first is the main one.
+  std::string environment;  ///< "TROUPE_SERVER_PORT".
+  std::string type;         ///< For people: "integer", "duration", "size", "boolean", "text", "choice".
+  std::string range;        ///< For people: "1 to 65535", "fp32, bf16 or auto"; may be empty.
+  std::string default_text;  ///< As it would be written in the file; may be empty.
+  std::string help;          ///< One sentence.
 
   /// Parses, checks the range and stores. The error has no place: the caller knows where the text came from.
   std::function<result<void>(settings&, std::string_view text)> set;
