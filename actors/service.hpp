@@ -42,7 +42,8 @@ struct generation_request {
   steady_time deadline = no_deadline;        ///< For the whole answer.
   steady_time queue_deadline = no_deadline;  ///< Until the first step that works on it.
   cancel_token cancel;
-  std::shared_ptr<flow_window> window;       ///< Null: never paused. The consumer releases what it has written.
+  /// Null: never paused. The sink adds what it takes and releases what it has written; actors only look whether it is full.
+  std::shared_ptr<flow_window> window;
 
   prompt_input prompt;
   bool add_special_tokens = true;
