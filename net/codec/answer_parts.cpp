@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "net/json/utf8.hpp"
+#include "base/json/utf8.hpp"
 
 namespace troupe::net {
 namespace {

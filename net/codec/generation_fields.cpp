@@ -8,7 +8,7 @@
 #include <limits>
 #include <random>
 
-#include "net/json/strict_json.hpp"
+#include "base/json/strict_json.hpp"
 
 namespace troupe::net {
 namespace {

@@ -5,7 +5,7 @@
 #include <boost/json/array.hpp>
 #include <boost/json/value.hpp>
 
-#include "net/json/strict_json.hpp"
+#include "base/json/strict_json.hpp"
 
 namespace troupe::net {
 namespace {

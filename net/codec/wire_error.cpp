@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "net/json/utf8.hpp"
+#include "base/json/utf8.hpp"
 
 namespace troupe::net {
 namespace {

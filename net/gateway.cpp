@@ -1,0 +1,48 @@
+#include "net/gateway.hpp"
+
+#include <boost/asio/post.hpp>
+#include <future>
+
+#include "net/http_connection.hpp"
+
+namespace troupe::net {
+
+gateway::gateway(server_core& core)
+    : core_(core), context_(1), work_(context_.get_executor()), door_(std::make_shared<door>()) {
+  door_->context = &context_;
+  post_ = [door = door_](std::function<void()> task) {
+    const std::lock_guard lock(door->mutex);
+    if (door->context) boost::asio::post(*door->context, std::move(task));
+  };
+}
+
+gateway::~gateway() {
+  const std::lock_guard lock(door_->mutex);
+  door_->context = nullptr;
+}
+
+void gateway::start() {
+  thread_ = std::thread([this] { context_.run(); });
+}
+
+void gateway::stop_and_join() {
+  if (!thread_.joinable()) return;
+  for_each_connection([](connection& one) { one.close(); });
+  post_([this] { context_.stop(); });
+  thread_.join();
+}
+
+void gateway::for_each_connection(std::function<void(connection&)> task) {
+  post_([this, task = std::move(task)] {
+    const auto now = connections_;  // A connection may leave meanwhile.
+    for (connection* one : now)
+      if (connections_.contains(one)) task(*one);
+  });
+}
+
+void gateway::adopt(boost::asio::ip::tcp::socket socket) {
+  auto shared = std::make_shared<boost::asio::ip::tcp::socket>(std::move(socket));
+  post_([this, shared] { start_http(*this, std::move(*shared)); });
+}
+
+}  // namespace troupe::net

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace troupe::net {
+
+using header_list = std::vector<std::pair<std::string, std::string>>;
+
+/// A complete request (RFC 9112), as `request_reader` makes it.
+struct http_request {
+  std::string method;
+  std::string target;  ///< As sent: "/v1/models/a%20b?x=1".
+  header_list headers;
+  std::string body;
+  bool version_1_1 = true;
+  bool keep_alive = true;     ///< The client allows another request on the connection.
+  bool wants_upgrade = false; ///< To WebSocket.
+
+  /// The first header of that name in any case; empty when absent.
+  std::string_view header(std::string_view name) const;
+  std::string_view path() const;  ///< The target without its query.
+};
+
+struct http_response {
+  unsigned status = 200;
+  std::string content_type = "application/json";
+  header_list headers = {};
+  std::string body = {};
+};
+
+/// How the body's end is told.
+enum class body_framing { content_length, chunked, until_close, none };
+
+/// Status line and header, with the blank line. `length` counts for content_length only.
+std::string response_head(const http_response& response, body_framing framing, std::size_t length, bool keep_alive);
+
+/// One chunk of a chunked body; `bytes` must not be empty.
+std::string chunk_of(std::string_view bytes);
+inline constexpr std::string_view last_chunk = "0\r\n\r\n";
+
+/// The request's head as it could have been sent.
+std::string request_head(const http_request& request);
+
+std::string_view reason_phrase(unsigned status);
+bool equal_ignoring_case(std::string_view a, std::string_view b);
+
+/// "%2F" to "/"; faulty escapes stay as they are.
+std::string percent_decoded(std::string_view text);
+
+}  // namespace troupe::net

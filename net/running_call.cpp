@@ -1,0 +1,135 @@
+#include "net/running_call.hpp"
+
+#include <atomic>
+
+namespace troupe::net {
+namespace {
+
+/// Names and punctuation of a chunk, and of one token's logprob entry.
+constexpr std::int64_t chunk_frame_bytes = 250;
+constexpr std::int64_t token_frame_bytes = 60;
+
+request_id next_request_id() {
+  static std::atomic<std::uint64_t> last{0};
+  return {++last};
+}
+
+std::int64_t size_of(const std::vector<actors::token_detail>& tokens) {
+  std::int64_t bytes = 0;
+  for (const auto& token : tokens)
+    if (token.logprob) bytes += token_frame_bytes * static_cast<std::int64_t>(1 + token.top.size());
+  return bytes;
+}
+
+}  // namespace
+
+std::int64_t flow_cost(const actors::generation_event& event) {
+  if (const auto* delta = std::get_if<actors::generation_delta>(&event))
+    return chunk_frame_bytes + static_cast<std::int64_t>(delta->text.size()) + size_of(delta->tokens);
+  if (const auto* start = std::get_if<actors::generation_started>(&event))
+    return chunk_frame_bytes + static_cast<std::int64_t>(start->prompt_text.size()) + size_of(start->prompt_details);
+  return chunk_frame_bytes;
+}
+
+running_call::running_call(generation_call call, poster post, call_output output)
+    : answer_(std::move(call.answer)),
+      stream_(call.stream),
+      prompts_(call.requests.size()),
+      post_(std::move(post)),
+      output_(std::move(output)) {}
+
+std::shared_ptr<running_call> running_call::start(const upstream& calls, generation_call call, const call_terms& terms,
+                                                  poster post, call_output output) {
+  auto requests = std::move(call.requests);
+  call.requests.resize(requests.size());
+  std::shared_ptr<running_call> running(new running_call(std::move(call), std::move(post), std::move(output)));
+  if (running->stream_) running->window_ = std::make_shared<flow_window>(static_cast<std::int64_t>(terms.window_bytes));
+  for (std::size_t prompt = 0; prompt < requests.size(); ++prompt) {
+    actors::generation_request& request = requests[prompt];
+    request.id = next_request_id();
+    request.external_id = terms.external_id;
+    request.tenant = terms.tenant;
+    request.deadline = terms.deadline;
+    request.queue_deadline = terms.queue_deadline;
+    request.cancel = running->cancel_;
+    request.window = running->window_;
+    request.use_cache = request.use_cache && terms.use_cache;
+    request.store_in_cache = request.store_in_cache && terms.store_in_cache;
+    calls.generate(std::move(request), [running, prompt](actors::generation_event event) {
+      running->arrive(prompt, std::move(event));
+    });
+  }
+  return running;
+}
+
+void running_call::arrive(std::size_t prompt, actors::generation_event event) {
+  if (window_) window_->add(flow_cost(event));
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    first = inbox_.empty();
+    inbox_.emplace_back(prompt, std::move(event));
+  }
+  if (first) post_([self = shared_from_this()] { self->drain(); });
+}
+
+void running_call::drain() {
+  std::vector<tagged_event> events;
+  {
+    const std::lock_guard lock(mutex_);
+    events.swap(inbox_);
+  }
+  std::vector<std::string> chunks;
+  std::int64_t cost = 0;
+  for (auto& [prompt, event] : events) {
+    if (over_) return;
+    cost += flow_cost(event);
+    if (const auto* failure = std::get_if<actors::generation_failed>(&event)) {
+      if (!chunks.empty()) output_.chunks(chunks, {});
+      const auto failed = std::move(output_.failed);
+      const wire_error what = to_wire(failure->failure, failure->retry_after);
+      cancel_.cancel();
+      finish();
+      return failed(what);
+    }
+    take(prompt, std::move(event), chunks);
+  }
+  if (over_) return;
+  const bool all_done = prompts_done_ == prompts_;
+  if (all_done && stream_) answer_->end_stream(chunks);
+  if (!chunks.empty()) {
+    output_.chunks(chunks, [window = window_, cost] { window->release(cost); });
+  } else if (window_) {
+    window_->release(cost);
+  }
+  if (!all_done || over_) return;
+  if (!stream_) output_.whole(answer_->whole());
+  const auto done = std::move(output_.done);
+  finish();
+  done();
+}
+
+void running_call::take(std::size_t prompt, actors::generation_event event, std::vector<std::string>& chunks) {
+  if (const auto* start = std::get_if<actors::generation_started>(&event); start && !started_) {
+    started_ = true;
+    output_.started(*start);
+  }
+  if (std::holds_alternative<actors::generation_done>(event)) ++prompts_done_;
+  if (stream_) {
+    answer_->stream(prompt, event, chunks);
+  } else {
+    answer_->collect(prompt, std::move(event));
+  }
+}
+
+void running_call::cancel() {
+  cancel_.cancel();
+  finish();
+}
+
+void running_call::finish() {
+  over_ = true;
+  output_ = {};
+}
+
+}  // namespace troupe::net

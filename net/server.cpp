@@ -1,0 +1,146 @@
+#include "net/server.hpp"
+
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <mutex>
+#include <vector>
+
+#include "net/gateway.hpp"
+
+namespace troupe::net {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using error_code = boost::system::error_code;
+
+/// After accept failed for want of file descriptors or memory.
+constexpr std::chrono::milliseconds accept_pause{100};
+
+error cannot_listen(const std::string& host, std::uint16_t port, const error_code& ec) {
+  const std::string address = host + ":" + std::to_string(port);
+  std::string message = "cannot listen on " + address + ": " + ec.message();
+  if (ec == asio::error::address_in_use)
+    message += "; another program uses the port: stop it, or choose another with --port";
+  else if (ec == asio::error::access_denied)
+    message += "; ports below 1024 need privileges: choose another with --port";
+  else
+    message += "; choose another address with --host";
+  return {error_kind::io, std::move(message), "server.port"};
+}
+
+}  // namespace
+
+struct server::parts {
+  parts(const config::settings& settings, upstream calls) : core(settings, std::move(calls)) {
+    for (std::uint32_t i = 0; i < settings.server.io_threads; ++i) gateways.push_back(std::make_unique<gateway>(core));
+    acceptor.emplace(gateways.front()->context());
+    pause.emplace(gateways.front()->context());
+  }
+
+  result<void> open();
+  void accept();
+  void on_accept(const error_code& ec, tcp::socket socket, gateway& owner);
+  void turn_away(tcp::socket socket);
+
+  server_core core;
+  std::vector<std::unique_ptr<gateway>> gateways;
+  std::optional<tcp::acceptor> acceptor;  ///< On the first gateway's thread.
+  std::optional<asio::steady_timer> pause;
+  std::size_t next_gateway = 0;
+  std::uint16_t port = 0;
+  std::mutex stopping;
+};
+
+result<void> server::parts::open() {
+  const auto& settings = core.settings();
+  error_code ec;
+  tcp::resolver resolver(gateways.front()->context());
+  const auto found = resolver.resolve(settings.host, std::to_string(settings.port),
+                                      tcp::resolver::passive | tcp::resolver::numeric_service, ec);
+  if (ec || found.empty())
+    return error{error_kind::io, "'" + settings.host + "' is no address of this machine: " + ec.message(), "server.host"};
+  const tcp::endpoint endpoint = found.begin()->endpoint();
+  acceptor->open(endpoint.protocol(), ec);
+  if (!ec) acceptor->set_option(tcp::acceptor::reuse_address(true), ec);
+  if (!ec) acceptor->bind(endpoint, ec);
+  if (!ec) acceptor->listen(asio::socket_base::max_listen_connections, ec);
+  if (ec) return cannot_listen(settings.host, settings.port, ec);
+  port = acceptor->local_endpoint(ec).port();
+  return {};
+}
+
+void server::parts::accept() {
+  gateway& owner = *gateways[next_gateway++ % gateways.size()];
+  acceptor->async_accept(owner.context(), [this, &owner](const error_code& ec, tcp::socket socket) {
+    on_accept(ec, std::move(socket), owner);
+  });
+}
+
+void server::parts::on_accept(const error_code& ec, tcp::socket socket, gateway& owner) {
+  if (!acceptor->is_open()) return;
+  if (ec == asio::error::no_descriptors || ec == asio::error::no_memory || ec == asio::error::no_buffer_space) {
+    pause->expires_after(accept_pause);
+    pause->async_wait([this](const error_code& stopped) {
+      if (!stopped && acceptor->is_open()) accept();
+    });
+    return;
+  }
+  if (!ec) {
+    if (core.connections.load() >= core.settings().max_connections) {
+      turn_away(std::move(socket));
+    } else {
+      core.connections.fetch_add(1);
+      core.metrics.connections_changed(1);
+      owner.adopt(std::move(socket));
+    }
+  }
+  accept();
+}
+
+/// Says why and closes: what fits into an empty send buffer needs no waiting.
+void server::parts::turn_away(tcp::socket socket) {
+  const http_response response = error_response({.status = 503,
+                                                 .code = "server_is_overloaded",
+                                                 .message = "too many connections; try again soon",
+                                                 .retry_after = std::chrono::seconds{1}});
+  const std::string text = response_head(response, body_framing::content_length, response.body.size(), false) + response.body;
+  error_code ignored;
+  socket.non_blocking(true, ignored);
+  socket.write_some(asio::buffer(text), ignored);
+  socket.shutdown(tcp::socket::shutdown_send, ignored);
+}
+
+server::server(std::unique_ptr<parts> p) : parts_(std::move(p)) {}
+server::~server() { stop(); }
+
+result<std::unique_ptr<server>> server::listen(const config::settings& settings, upstream calls) {
+  auto made = std::make_unique<parts>(settings, std::move(calls));
+  if (auto opened = made->open(); !opened) return opened.error();
+  made->accept();
+  for (const auto& one : made->gateways) one->start();
+  return std::unique_ptr<server>(new server(std::move(made)));
+}
+
+std::uint16_t server::port() const { return parts_->port; }
+
+void server::stop_accepting() {
+  parts_->core.draining.store(true);
+  parts_->gateways.front()->post()([parts = parts_.get()] {
+    error_code ignored;
+    parts->acceptor->close(ignored);
+    parts->pause->cancel();
+  });
+  for (const auto& one : parts_->gateways) one->for_each_connection([](connection& client) { client.drain(); });
+}
+
+void server::stop() {
+  const std::lock_guard lock(parts_->stopping);
+  stop_accepting();
+  for (const auto& one : parts_->gateways) one->stop_and_join();
+}
+
+}  // namespace troupe::net
