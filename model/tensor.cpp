@@ -193,7 +193,8 @@ void block_q6_k(const std::byte* b, float* y) {
         const int nibble = quarter < 2 ? pair & 0xF : pair >> 4;
         const int bits = byte_at(high, i) >> (2 * quarter) & 3;
         const int scale = load<std::int8_t>(scales + half * 8 + quarter * 2 + i / 16);
-        y[half * 128 + quarter * 32 + i] = d * static_cast<float>(scale) * static_cast<float>((nibble | bits << 4) - 32);
+        y[half * 128 + quarter * 32 + i] =
+            d * static_cast<float>(scale) * static_cast<float>((nibble | bits << 4) - 32);
       }
     }
   }
@@ -203,19 +204,32 @@ using block_function = void (*)(const std::byte*, float*);
 
 block_function block_of(dtype type) {
   switch (type) {
-    case dtype::q4_0: return block_q4_0;
-    case dtype::q4_1: return block_q4_1;
-    case dtype::q5_0: return block_q5_0;
-    case dtype::q5_1: return block_q5_1;
-    case dtype::q8_0: return block_q8_0;
-    case dtype::q4_k: return block_q4_k;
-    case dtype::q5_k: return block_q5_k;
-    case dtype::q6_k: return block_q6_k;
-    case dtype::f32: return [](const std::byte* b, float* y) { *y = load<float>(b); };
-    case dtype::f16: return [](const std::byte* b, float* y) { *y = half_to_float(load<std::uint16_t>(b)); };
-    case dtype::bf16: return [](const std::byte* b, float* y) { *y = bfloat_to_float(load<std::uint16_t>(b)); };
-    case dtype::i8: return [](const std::byte* b, float* y) { *y = static_cast<float>(load<std::int8_t>(b)); };
-    case dtype::f8_e4m3: return [](const std::byte* b, float* y) { *y = f8_e4m3_to_float(load<std::uint8_t>(b)); };
+    case dtype::q4_0:
+      return block_q4_0;
+    case dtype::q4_1:
+      return block_q4_1;
+    case dtype::q5_0:
+      return block_q5_0;
+    case dtype::q5_1:
+      return block_q5_1;
+    case dtype::q8_0:
+      return block_q8_0;
+    case dtype::q4_k:
+      return block_q4_k;
+    case dtype::q5_k:
+      return block_q5_k;
+    case dtype::q6_k:
+      return block_q6_k;
+    case dtype::f32:
+      return [](const std::byte* b, float* y) { *y = load<float>(b); };
+    case dtype::f16:
+      return [](const std::byte* b, float* y) { *y = half_to_float(load<std::uint16_t>(b)); };
+    case dtype::bf16:
+      return [](const std::byte* b, float* y) { *y = bfloat_to_float(load<std::uint16_t>(b)); };
+    case dtype::i8:
+      return [](const std::byte* b, float* y) { *y = static_cast<float>(load<std::int8_t>(b)); };
+    case dtype::f8_e4m3:
+      return [](const std::byte* b, float* y) { *y = f8_e4m3_to_float(load<std::uint8_t>(b)); };
   }
   return nullptr;
 }
@@ -229,7 +243,8 @@ void append(std::vector<std::byte>& out, T value) {
 /// Two values in [0, 15] per byte: the low nibbles hold the first half of the block.
 template <class Code>
 void append_nibbles(std::vector<std::byte>& out, std::span<const float> values, Code code) {
-  for (std::size_t i = 0; i < 16; ++i) out.push_back(static_cast<std::byte>(code(values[i]) | code(values[i + 16]) << 4));
+  for (std::size_t i = 0; i < 16; ++i)
+    out.push_back(static_cast<std::byte>(code(values[i]) | code(values[i + 16]) << 4));
 }
 
 void quantize_q8_0(std::span<const float> values, std::vector<std::byte>& out) {
@@ -258,7 +273,8 @@ void quantize_q4_1(std::span<const float> values, std::vector<std::byte>& out) {
   const float inverse = d == 0.0F ? 0.0F : 1.0F / d;
   append(out, float_to_half(d));
   append(out, float_to_half(minimum));
-  append_nibbles(out, values, [=](float v) { return std::clamp(static_cast<int>((v - minimum) * inverse + 0.5F), 0, 15); });
+  append_nibbles(out, values,
+                 [=](float v) { return std::clamp(static_cast<int>((v - minimum) * inverse + 0.5F), 0, 15); });
 }
 
 }  // namespace
@@ -304,16 +320,29 @@ void dequantize_row(const matrix_view& matrix, std::uint32_t row, std::span<floa
 result<void> quantize(dtype type, std::span<const float> values, std::vector<std::byte>& out) {
   const std::uint32_t block = traits(type).block_size;
   if (values.size() % block != 0)
-    return error{error_kind::invalid, "the number of values is no multiple of the block size " + std::to_string(block), ""};
+    return error{error_kind::invalid, "the number of values is no multiple of the block size " + std::to_string(block),
+                 ""};
   for (std::size_t i = 0; i < values.size(); i += block) {
     const auto part = values.subspan(i, block);
     switch (type) {
-      case dtype::f32: append(out, part[0]); break;
-      case dtype::f16: append(out, float_to_half(part[0])); break;
-      case dtype::bf16: append(out, float_to_bfloat(part[0])); break;
-      case dtype::q8_0: quantize_q8_0(part, out); break;
-      case dtype::q4_0: quantize_q4_0(part, out); break;
-      case dtype::q4_1: quantize_q4_1(part, out); break;
+      case dtype::f32:
+        append(out, part[0]);
+        break;
+      case dtype::f16:
+        append(out, float_to_half(part[0]));
+        break;
+      case dtype::bf16:
+        append(out, float_to_bfloat(part[0]));
+        break;
+      case dtype::q8_0:
+        quantize_q8_0(part, out);
+        break;
+      case dtype::q4_0:
+        quantize_q4_0(part, out);
+        break;
+      case dtype::q4_1:
+        quantize_q4_1(part, out);
+        break;
       default:
         return error{error_kind::unsupported, "cannot write " + std::string(traits(type).name) + " weights", ""};
     }
