@@ -69,15 +69,15 @@ class gateway {
   };
 
   server_core& core_;
+  std::unordered_set<connection*> connections_;  ///< Outlives the context, whose handlers own the connections.
   boost::asio::io_context context_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   std::shared_ptr<door> door_;
   poster post_;
-  std::unordered_set<connection*> connections_;
   std::thread thread_;
 };
 
-/// A WebSocket client: takes over the connection of `upgrade`, with what was received after it.
-void start_websocket(gateway& owner, boost::asio::ip::tcp::socket socket, const http_request& upgrade, std::string rest);
+/// A WebSocket client: takes over the connection on which `upgrade` was the last request.
+void start_websocket(gateway& owner, boost::asio::ip::tcp::socket socket, const http_request& upgrade);
 
 }  // namespace troupe::net

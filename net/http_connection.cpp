@@ -93,6 +93,7 @@ class http_connection final : public connection, public std::enable_shared_from_
   std::size_t sent_ = 0;
   std::vector<std::function<void()>> when_sent_;
   bool send_in_progress_ = false;
+  bool owes_continue_ = false;  ///< A client waits for the interim answer, which goes out in its turn.
 
   bool waiting_readable_ = false;
   bool last_request_read_ = false;  ///< What comes now is discarded.
@@ -163,13 +164,8 @@ void http_connection::read_requests() {
     } else if (const auto* failure = std::get_if<wire_error>(&step)) {
       refuse(*failure);
     } else if (std::holds_alternative<request_reader::expects_continue>(step)) {
-      // The interim answer goes out in its turn: only when nothing else is owed can it be sent at once.
-      if (exchanges_.empty() && !send_in_progress_) {
-        sending_ = "HTTP/1.1 100 Continue\r\n\r\n";
-        send_in_progress_ = true;
-        send_some();
-      }
-      return;
+      owes_continue_ = true;
+      return flush();
     } else {
       return;
     }
@@ -193,7 +189,7 @@ std::shared_ptr<exchange> http_connection::open_exchange(http_request request) {
 
 void http_connection::accept_request(http_request request) {
   if (request.wants_upgrade && request.method == "GET" && request.path() == api::stream_path && exchanges_.empty() &&
-      !send_in_progress_)
+      !send_in_progress_ && reader_.where() == request_reader::phase::idle)
     return upgrade(request);
   const bool last = !request.keep_alive || owner_.core().draining.load();
   const auto to = open_exchange(std::move(request));
@@ -214,7 +210,7 @@ void http_connection::refuse(const wire_error& failure) {
 void http_connection::upgrade(const http_request& request) {
   handed_over_ = true;
   timer_.cancel();
-  start_websocket(owner_, std::move(socket_), request, reader_.take_rest());
+  start_websocket(owner_, std::move(socket_), request);
 }
 
 /// The client will send nothing more. One that waits for a generation counts as gone: through a proxy a closed client
@@ -239,6 +235,12 @@ void http_connection::log(const exchange& done) const {
 // Sending: one write at a time, everything that piled up meanwhile in the next.
 
 void http_connection::flush() {
+  if (owes_continue_ && exchanges_.empty() && !send_in_progress_ && !cut_) {
+    owes_continue_ = false;
+    sending_ = "HTTP/1.1 100 Continue\r\n\r\n";
+    send_in_progress_ = true;
+    return send_some();
+  }
   while (!cut_ && !send_in_progress_ && !exchanges_.empty()) {
     exchange& first = *exchanges_.front();
     if (first.has_output()) {
@@ -255,6 +257,8 @@ void http_connection::flush() {
       exchanges_.clear();
       return finish_sending();
     }
+    read_limit_ = clock::time_point::max();
+    start_read_phase();
     read_requests();
     wait_readable();
   }

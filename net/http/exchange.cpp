@@ -75,11 +75,6 @@ void exchange::close_stream() {
   complete_with(status_);
 }
 
-void exchange::send_continue() {
-  output_ += "HTTP/1.1 100 Continue\r\n\r\n";
-  hooks_.wake();
-}
-
 void exchange::ping() {
   if (is_event_stream_) write(": ping\n\n");
 }

@@ -40,7 +40,6 @@ class exchange {
   void write(std::string_view bytes, std::function<void()> written = {});
   void close_stream();
   void set_cancel(std::function<void()> cancel) { cancel_ = std::move(cancel); }
-  void send_continue();       ///< The interim response 100.
   void close_connection() { keep_alive_ = false; }  ///< After this answer. Before `respond` or `open_stream`.
 
   // The connection's side.

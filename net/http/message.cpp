@@ -55,12 +55,6 @@ std::string chunk_of(std::string_view bytes) {
   return chunk;
 }
 
-std::string request_head(const http_request& request) {
-  std::string head = request.method + " " + request.target + (request.version_1_1 ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n");
-  for (const auto& [name, value] : request.headers) append_header(head, name, value);
-  return head + "\r\n";
-}
-
 std::string_view reason_phrase(unsigned status) {
   static constexpr std::array<std::pair<unsigned, std::string_view>, 22> phrases{{
       {100, "Continue"},

@@ -41,9 +41,6 @@ std::string response_head(const http_response& response, body_framing framing, s
 std::string chunk_of(std::string_view bytes);
 inline constexpr std::string_view last_chunk = "0\r\n\r\n";
 
-/// The request's head as it could have been sent.
-std::string request_head(const http_request& request);
-
 std::string_view reason_phrase(unsigned status);
 bool equal_ignoring_case(std::string_view a, std::string_view b);
 

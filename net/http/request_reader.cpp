@@ -75,13 +75,6 @@ void request_reader::add(std::string_view bytes) {
   buffer.commit(asio::buffer_copy(buffer.prepare(bytes.size()), asio::buffer(bytes.data(), bytes.size())));
 }
 
-std::string request_reader::take_rest() {
-  const auto data = parts_->buffer.cdata();
-  std::string rest(static_cast<const char*>(data.data()), data.size());
-  parts_->buffer.consume(rest.size());
-  return rest;
-}
-
 request_reader::phase request_reader::where() const {
   if (parts_->parser) return parts_->parser->is_header_done() ? phase::body : phase::header;
   return parts_->buffer.size() > 0 ? phase::header : phase::idle;

@@ -36,9 +36,6 @@ class request_reader {
   enum class phase { idle, header, body };
   phase where() const;  ///< Between requests, or inside which part of one: for time limits.
 
-  /// What was received and not yet read: for a protocol that takes over the connection.
-  std::string take_rest();
-
  private:
   struct parts;
   std::unique_ptr<parts> parts_;
