@@ -1,0 +1,122 @@
+#include "app/serve.hpp"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <future>
+#include <iostream>
+#include <optional>
+#include <string>
+
+#include "actors/service.hpp"
+#include "app/log.hpp"
+#include "app/machine.hpp"
+#include "app/memory_plan.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "net/server.hpp"
+
+namespace troupe::app {
+namespace {
+
+using namespace std::chrono_literals;
+
+result<actors::loaded_model> load_model(const config::settings& settings) {
+  auto model = model::opened_model::open(settings.model.path);
+  if (!model) return model.error();
+  auto plan = plan_memory(**model, settings, free_memory_bytes());
+  if (!plan) return plan.error();
+
+  const cpu::cpu_options options{
+      .common = {.precision = plan->precision, .kv_pages = plan->kv_pages, .threads = settings.engine.threads},
+      .instructions = {}};
+  auto backend = cpu::make_cpu_backend(*model, options);
+  if (!backend) return backend.error();
+  spdlog::info("model {} ({}): {}, {} KV pages, {} MiB", (*model)->name(), (*model)->spec().architecture,
+               (*backend)->description(), plan->kv_pages, plan->kv_bytes >> 20);
+  return actors::loaded_model{*model, std::move(*backend)};
+}
+
+/// Where a client on this machine reaches the server.
+std::string address(const std::string& host, std::uint16_t port) {
+  std::string reachable = host;
+  if (host == "0.0.0.0") reachable = "127.0.0.1";
+  if (host == "::") reachable = "::1";
+  if (reachable.find(':') != std::string::npos) reachable = "[" + reachable + "]";
+  return "http://" + reachable + ":" + std::to_string(port);
+}
+
+void print_how_to_ask(const std::string& url, bool chat) {
+  const std::string path = chat ? "/v1/chat/completions" : "/v1/completions";
+  const std::string body =
+      chat ? R"({"messages": [{"role": "user", "content": "What is the capital of France?"}], "stream": true})"
+           : R"({"prompt": "The capital of France is", "max_tokens": 32, "stream": true})";
+  std::cout << "\n  curl -N " << url << path << " \\\n    -H 'Content-Type: application/json' \\\n    -d '" << body
+            << "'\n\n"
+            << std::flush;
+}
+
+/// One line that is written over; on a terminal only.
+void show_progress(double share) {
+  if (isatty(STDOUT_FILENO) != 0) std::cout << "\rLoading: " << static_cast<int>(share * 100) << " %   " << std::flush;
+}
+
+/// Waits until the first load is over; the signal that came first, if one did.
+std::optional<int> wait_for_model(const actors::service& service, termination_signals& signals) {
+  while (service.health().state == actors::health_report::state_kind::loading) {
+    show_progress(service.health().loading_progress);
+    if (auto signal = signals.wait(20ms)) return signal;
+  }
+  return std::nullopt;
+}
+
+/// Lets running answers end. New requests are still answered meanwhile, with 503, so that a balancer sees /ready fail.
+void drain(actors::service& service, net::server& server, termination_signals& signals) {
+  std::cout << "Stopping: running answers may end; a second signal ends at once." << std::endl;
+  spdlog::info("draining");
+  auto stopped = std::async(std::launch::async, [&] {
+    service.stop();
+    server.stop();
+  });
+  while (stopped.wait_for(0ms) != std::future_status::ready)
+    if (signals.wait(20ms)) {
+      spdlog::warn("ended by a second signal");
+      spdlog::shutdown();
+      std::_Exit(1);
+    }
+  stopped.get();
+  spdlog::info("stopped");
+}
+
+int report(const error& failure) {
+  spdlog::error(failure.to_string());
+  std::cerr << "troupe: " << failure.to_string() << std::endl;
+  return 1;
+}
+
+}  // namespace
+
+int serve(const config::settings& settings) {
+  if (auto opened = open_log(settings.log); !opened) return report(opened.error());
+
+  termination_signals signals;
+  const auto service = actors::service::start(settings, [settings] { return load_model(settings); });
+  auto listening = net::server::listen(settings, *service);
+  if (!listening) return report(listening.error());
+  net::server& server = **listening;
+
+  const std::string url = address(settings.server.host, server.port());
+  std::cout << "Troupe listens on " << url << " and loads " << settings.model.path << std::endl;
+  if (!wait_for_model(*service, signals)) {
+    if (auto loaded = service->wait_until_loaded(); !loaded) return report(loaded.error());
+    std::cout << "\rServing " << service->served_name() << " on " << url << "\n";
+    print_how_to_ask(url, service->model() != nullptr && service->model()->chat() != nullptr);
+    std::cout << "Log: " << (settings.log.file.empty() ? "standard error" : settings.log.file) << ". Ctrl-C stops."
+              << std::endl;
+    while (!signals.wait(1h)) continue;
+  }
+  drain(*service, server, signals);
+  return 0;
+}
+
+}  // namespace troupe::app
