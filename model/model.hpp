@@ -28,8 +28,9 @@ struct generation_defaults {
   std::vector<token_id> eos;  ///< Any of these ends an answer.
 };
 
-/// Opened and fully validated: every tensor that the spec asks for exists with the right shape, lies inside its file and
-/// overlaps no other. Immutable; any thread may read. Weights stay in the page cache: they are mapped, never copied.
+/// Opened and fully validated: every tensor that the spec asks for exists with the right shape, lies inside its file
+/// and overlaps no other. Immutable; any thread may read. Weights stay in the page cache: they are mapped, never
+/// copied.
 class opened_model {
  public:
   /// `path`: a folder with config.json, or a .gguf file.
@@ -39,15 +40,16 @@ class opened_model {
   opened_model(const opened_model&) = delete;
   opened_model& operator=(const opened_model&) = delete;
 
-  const std::string& name() const;    ///< Folder or file stem: what /v1/models lists unless the operator renames it.
-  const std::string& digest() const;  ///< Hex SHA-256 over the metadata (header, config, tensor table): part of cache keys.
+  const std::string& name() const;  ///< Folder or file stem: what /v1/models lists unless the operator renames it.
+  const std::string& digest()
+      const;  ///< Hex SHA-256 over the metadata (header, config, tensor table): part of cache keys.
   const model_spec& spec() const;
   const generation_defaults& defaults() const;
   const tokenizer& text() const;
   const chat_template* chat() const;  ///< Null: the model has no chat template.
 
-  /// The weight in `role`; `layer` and `expert` where the role takes them. A bias or norm that the spec switched off, or
-  /// lm_head with tied embeddings, is the caller's mistake. Returns a matrix with the shape that the spec implies;
+  /// The weight in `role`; `layer` and `expert` where the role takes them. A bias or norm that the spec switched off,
+  /// or lm_head with tied embeddings, is the caller's mistake. Returns a matrix with the shape that the spec implies;
   /// experts fused in one tensor come out as slices of it.
   matrix_view weight(tensor_role role, std::uint32_t layer = 0, std::uint32_t expert = 0) const;
 

@@ -15,18 +15,18 @@ enum class rope_kind { none, linear, dynamic, llama3, yarn };
 struct rope_spec {
   rope_kind kind = rope_kind::none;
   double theta = 10000.0;
-  std::uint32_t rotary_dim = 0;        ///< Leading dimensions of each head that are rotated.
-  bool interleaved = false;            ///< Pairs are (2i, 2i+1), as GGUF's llama lays out Q and K; else (i, i + dim/2).
+  std::uint32_t rotary_dim = 0;  ///< Leading dimensions of each head that are rotated.
+  bool interleaved = false;      ///< Pairs are (2i, 2i+1), as GGUF's llama lays out Q and K; else (i, i + dim/2).
   double factor = 1.0;
   std::uint32_t original_context = 0;  ///< Context before extension; 0: max_context.
   double low_freq_factor = 1.0;        ///< llama3
   double high_freq_factor = 4.0;       ///< llama3
   double beta_fast = 32.0;             ///< yarn
   double beta_slow = 1.0;              ///< yarn
-  double attention_factor = 0.0;       ///< yarn: multiplies cos and sin; 0: derived from factor, mscale, mscale_all_dim.
-  double mscale = 0.0;                 ///< yarn
-  double mscale_all_dim = 0.0;         ///< yarn
-  bool truncate = true;                ///< yarn: round the correction range outwards to whole dimensions.
+  double attention_factor = 0.0;  ///< yarn: multiplies cos and sin; 0: derived from factor, mscale, mscale_all_dim.
+  double mscale = 0.0;            ///< yarn
+  double mscale_all_dim = 0.0;    ///< yarn
+  bool truncate = true;           ///< yarn: round the correction range outwards to whole dimensions.
   std::vector<float> frequency_factors;  ///< GGUF rope_freqs.weight: divides each inverse frequency; empty: none.
 };
 
@@ -51,10 +51,10 @@ struct attention_spec {
 struct moe_spec {
   std::uint32_t experts = 0;  ///< 0: the model is dense.
   std::uint32_t top_k = 0;
-  std::uint32_t ffn = 0;               ///< Inner width of an expert.
-  bool normalize_top_k = true;         ///< Selected probabilities are divided by their sum.
-  std::uint32_t shared_ffn = 0;        ///< Inner width of the shared expert; 0: none.
-  bool shared_gate = false;            ///< The shared expert's output is multiplied by sigmoid(gate . x).
+  std::uint32_t ffn = 0;         ///< Inner width of an expert.
+  bool normalize_top_k = true;   ///< Selected probabilities are divided by their sum.
+  std::uint32_t shared_ffn = 0;  ///< Inner width of the shared expert; 0: none.
+  bool shared_gate = false;      ///< The shared expert's output is multiplied by sigmoid(gate . x).
 };
 
 struct layer_spec {
@@ -62,8 +62,8 @@ struct layer_spec {
   std::uint32_t sliding_window = 0;  ///< Keys visible to a query, itself included; 0: all.
 };
 
-/// Pre-norm decoder: x += residual * attn(norm(x)); x += residual * ffn(norm(x)); logits = lm_head(norm(x)) / logits_divisor.
-/// The FFN is down(silu(gate(x)) * up(x)).
+/// Pre-norm decoder: x += residual * attn(norm(x)); x += residual * ffn(norm(x)); logits = lm_head(norm(x)) /
+/// logits_divisor. The FFN is down(silu(gate(x)) * up(x)).
 struct model_spec {
   std::string architecture;  ///< "MixtralForCausalLM"
   std::uint32_t vocab = 0;
@@ -84,13 +84,32 @@ struct model_spec {
 
 /// The weights that a spec asks for, by what they do. Layer roles take a layer, expert roles a layer and an expert.
 enum class tensor_role : std::uint8_t {
-  embedding, final_norm, lm_head,
-  attention_norm, query, key, value, attention_output,
-  query_bias, key_bias, value_bias, attention_output_bias,
-  query_norm, key_norm,
-  ffn_norm, ffn_gate, ffn_up, ffn_down,                          // dense layers
-  router, expert_gate, expert_up, expert_down,                   // sparse layers
-  shared_gate_proj, shared_up, shared_down, shared_expert_gate,  // sparse layers with a shared expert
+  embedding,
+  final_norm,
+  lm_head,
+  attention_norm,
+  query,
+  key,
+  value,
+  attention_output,
+  query_bias,
+  key_bias,
+  value_bias,
+  attention_output_bias,
+  query_norm,
+  key_norm,
+  ffn_norm,
+  ffn_gate,
+  ffn_up,
+  ffn_down,  // dense layers
+  router,
+  expert_gate,
+  expert_up,
+  expert_down,  // sparse layers
+  shared_gate_proj,
+  shared_up,
+  shared_down,
+  shared_expert_gate,  // sparse layers with a shared expert
 };
 std::string_view to_string(tensor_role role);
 

@@ -1,0 +1,78 @@
+#include "model/model.hpp"
+
+#include <openssl/evp.h>
+
+#include <array>
+#include <cassert>
+
+#include "model/model_parts.hpp"
+
+namespace troupe::model {
+
+digest_builder::digest_builder() : context_(EVP_MD_CTX_new()) { EVP_DigestInit_ex(context_, EVP_sha256(), nullptr); }
+digest_builder::~digest_builder() { EVP_MD_CTX_free(context_); }
+
+void digest_builder::add(std::string_view text) {
+  const std::uint64_t length = text.size();
+  EVP_DigestUpdate(context_, &length, sizeof length);
+  EVP_DigestUpdate(context_, text.data(), text.size());
+}
+
+std::string digest_builder::finish() {
+  std::array<unsigned char, 32> raw{};
+  EVP_DigestFinal_ex(context_, raw.data(), nullptr);
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string hex;
+  for (const unsigned char byte : raw) {
+    hex += digits[byte >> 4U];
+    hex += digits[byte & 0xFU];
+  }
+  return hex;
+}
+
+opened_model::opened_model(std::unique_ptr<parts> p) : parts_(std::move(p)) {}
+opened_model::~opened_model() = default;
+
+result<std::shared_ptr<const opened_model>> opened_model::open(const std::filesystem::path& path) {
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
+  if (!std::filesystem::exists(status))
+    return error{error_kind::not_found, "there is no such model; give a folder with config.json or a .gguf file",
+                 path.string()};
+  auto filled = std::make_unique<parts>();
+  const bool folder = std::filesystem::is_directory(status);
+  auto opened = folder ? parts::open_folder(path, *filled) : parts::open_gguf(path, *filled);
+  if (!opened) return std::move(opened).error();
+  if (auto sound = filled->weights->check_all(); !sound) {
+    error failure = std::move(sound).error();
+    if (failure.place.empty()) failure.place = path.string();
+    return failure;
+  }
+  if (filled->text->vocab_size() > filled->spec.vocab)
+    return error{error_kind::corrupt,
+                 "the tokenizer has ids up to " + std::to_string(filled->text->vocab_size()) +
+                     ", but the model's vocabulary (vocab_size) ends at " + std::to_string(filled->spec.vocab),
+                 path.string()};
+  return std::shared_ptr<const opened_model>(new opened_model(std::move(filled)));
+}
+
+const std::string& opened_model::name() const { return parts_->name; }
+const std::string& opened_model::digest() const { return parts_->digest; }
+const model_spec& opened_model::spec() const { return parts_->spec; }
+const generation_defaults& opened_model::defaults() const { return parts_->defaults; }
+const tokenizer& opened_model::text() const { return *parts_->text; }
+const chat_template* opened_model::chat() const { return parts_->chat.get(); }
+
+matrix_view opened_model::weight(tensor_role role, std::uint32_t layer, std::uint32_t expert) const {
+  auto found = parts_->weights->find(role, layer, expert);
+  assert(found && "the spec has no such weight");
+  return found ? *std::move(found) : matrix_view{};
+}
+
+std::uint64_t opened_model::file_bytes() const {
+  std::uint64_t total = 0;
+  for (const auto& file : parts_->files) total += file.bytes().size();
+  return total;
+}
+
+}  // namespace troupe::model
