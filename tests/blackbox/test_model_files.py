@@ -1,0 +1,75 @@
+"""Model files that break their format's rules: refused with a place in the message, exit code 1, quickly, by both
+`serve` and `inspect`."""
+
+import resource
+
+import pytest
+
+from daemon import FAULTS, TINY_DENSE, Daemon, run
+
+
+def malformed():
+    names = [line.split("\t")[0] for line in (FAULTS / "EXPECT.tsv").read_text().splitlines()]
+    models = [name for name in names if name.startswith(("B26", "B27", "B28", "B29"))]
+    return [FAULTS / name if (FAULTS / name).is_dir() else FAULTS / f"{name}.gguf" for name in models]
+
+
+@pytest.mark.parametrize("path", malformed(), ids=lambda path: path.name)
+def test_a_malformed_model_is_refused(path):
+    assert path.exists()
+    for command in (["inspect", path], ["serve", "--port", "0", "--model", path]):
+        ended = run(*command)
+        assert ended.returncode == 1, ended
+        assert path.name.removesuffix(".gguf") in ended.stderr or "safetensors" in ended.stderr, ended.stderr
+        assert "terminate" not in ended.stderr and "Sanitizer" not in ended.stderr, ended.stderr
+
+
+@pytest.mark.parametrize("name", ["control", "control-gguf.gguf"])
+def test_the_sound_twin_loads(name):
+    assert run("inspect", FAULTS / name).returncode == 0
+    with Daemon(FAULTS / name) as daemon:
+        assert daemon.complete()["usage"]["completion_tokens"] >= 1
+
+
+def copy_control(to):
+    for file in TINY_DENSE.iterdir():
+        (to / file.name).write_bytes(file.read_bytes())
+    return to
+
+
+@pytest.mark.parametrize("name,damage,word", [
+    ("config.json", lambda data: b"{", "config.json"),
+    ("config.json", lambda data: data.replace(b"LlamaForCausalLM", b"OtherForCausalLM"), "OtherForCausalLM"),
+    ("config.json", lambda data: data.replace(b'"hidden_size":32', b'"hidden_size":-32'), "hidden_size"),
+    ("config.json", lambda data: data.replace(b'"hidden_size":32', b'"hidden_size":4294967328'), "hidden_size"),
+    ("config.json", lambda data: data.replace(b'"hidden_size":32', b'"hidden_size":64'), "hidden_size"),
+    ("tokenizer.json", lambda data: data[:len(data) // 2], "tokenizer.json"),
+    ("tokenizer.json", lambda data: b"[]", "tokenizer.json"),
+    ("model.safetensors", lambda data: data[:-100], "model.safetensors"),
+    ("model.safetensors", lambda data: b"", "model.safetensors"),
+    ("model.safetensors", None, "safetensors"),
+    ("config.json", None, "config.json"),
+    ("tokenizer.json", None, "tokenizer.json"),
+])
+def test_damaged_folders_are_refused(tmp_path, name, damage, word):
+    copy_control(tmp_path)
+    file = tmp_path / name
+    if damage is None:
+        file.unlink()
+    else:
+        damaged = damage(file.read_bytes())
+        assert damaged != file.read_bytes()
+        file.write_bytes(damaged)
+    ended = run("serve", "--port", "0", "--model", tmp_path)
+    assert ended.returncode == 1, ended
+    assert word in ended.stderr or word == "hidden_size" and "[" in ended.stderr, ended.stderr
+
+
+def test_no_model_costs_memory_by_what_it_announces(tmp_path):
+    """Under 1 GiB of address space beyond the program's own, lengths of exabytes are refused all the same."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+    for name in ("B28-array-count-huge.gguf", "B28-tensor-count-huge.gguf", "B28-key-length-max.gguf"):
+        ended = run("inspect", FAULTS / name, preexec_fn=limit)
+        assert ended.returncode == 1, ended
+        assert "alloc" not in ended.stderr, ended.stderr
