@@ -21,8 +21,8 @@ struct cpu_options {
   std::optional<isa> instructions;
 };
 
-/// The CPU backend. Base layers are packed into compute layout at once, experts on first use. fp32 precision is the plain
-/// reference path.
+/// The CPU backend. Base layers are packed into compute layout at once, experts on first use. fp32 precision is the
+/// plain reference path.
 result<std::unique_ptr<engine::backend>> make_cpu_backend(std::shared_ptr<const model::opened_model> model,
                                                           const cpu_options& options);
 

@@ -1,0 +1,28 @@
+#include "cpu/memory_block.hpp"
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <string>
+
+namespace troupe::cpu {
+
+result<memory_block> memory_block::allocate(std::uint64_t bytes, const char* purpose) {
+  memory_block block;
+  if (bytes == 0) return block;
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (data == MAP_FAILED) {
+    return error{error_kind::too_large,
+                 "cannot reserve " + std::to_string(bytes >> 20) + " MiB of memory (" + std::strerror(errno) + ")",
+                 purpose};
+  }
+  block.data_ = static_cast<std::byte*>(data);
+  block.bytes_ = bytes;
+  return block;
+}
+
+memory_block::~memory_block() {
+  if (data_) munmap(data_, bytes_);
+}
+
+}  // namespace troupe::cpu

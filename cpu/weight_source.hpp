@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "cpu/cpu_backend.hpp"
+#include "model/spec.hpp"
+#include "model/tensor.hpp"
+
+/// Where the backend reads weights from: an opened model, or a few matrices in a test's memory.
+namespace troupe::cpu {
+
+struct weight_source {
+  model::model_spec spec;
+  /// The weight in a role, with the shape that the spec implies; layer and expert where the role takes them. Any
+  /// thread.
+  std::function<model::matrix_view(model::tensor_role, std::uint32_t layer, std::uint32_t expert)> weight;
+  std::shared_ptr<const void> owner;  ///< Keeps what the views point into.
+};
+
+/// As `make_cpu_backend` for a model; the backend keeps the source.
+result<std::unique_ptr<engine::backend>> make_cpu_backend(weight_source source, const cpu_options& options);
+
+}  // namespace troupe::cpu
