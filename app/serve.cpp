@@ -70,12 +70,18 @@ std::optional<int> wait_for_model(const actors::service& service, termination_si
   return std::nullopt;
 }
 
+/// How long clients may take to read the ends of their answers once nothing is computed any more.
+constexpr auto last_words = 2s;
+
 /// Lets running answers end. New requests are still answered meanwhile, with 503, so that a balancer sees /ready fail.
 void drain(actors::service& service, net::server& server, termination_signals& signals) {
   std::cout << "Stopping: running answers may end; a second signal ends at once." << std::endl;
   spdlog::info("draining");
   auto stopped = std::async(std::launch::async, [&] {
+    server.drain();
     service.stop();
+    server.stop_accepting();
+    if (!server.wait_until_idle(last_words)) spdlog::warn("closing connections that have not taken their answers");
     server.stop();
   });
   while (stopped.wait_for(0ms) != std::future_status::ready)

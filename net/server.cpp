@@ -6,6 +6,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "net/gateway.hpp"
@@ -127,14 +128,27 @@ result<std::unique_ptr<server>> server::listen(const config::settings& settings,
 
 std::uint16_t server::port() const { return parts_->port; }
 
-void server::stop_accepting() {
+void server::drain() {
   parts_->core.draining.store(true);
+  for (const auto& one : parts_->gateways) one->for_each_connection([](connection& client) { client.drain(); });
+}
+
+void server::stop_accepting() {
   parts_->gateways.front()->post()([parts = parts_.get()] {
     error_code ignored;
     parts->acceptor->close(ignored);
     parts->pause->cancel();
   });
-  for (const auto& one : parts_->gateways) one->for_each_connection([](connection& client) { client.drain(); });
+  drain();
+}
+
+bool server::wait_until_idle(std::chrono::milliseconds patience) {
+  const auto limit = std::chrono::steady_clock::now() + patience;
+  while (parts_->core.connections.load() > 0) {
+    if (std::chrono::steady_clock::now() > limit) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds{5});
+  }
+  return true;
 }
 
 void server::stop() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
@@ -29,8 +30,15 @@ class server {
 
   std::uint16_t port() const;
 
-  /// No new connections; idle ones are closed, busy ones after their answer. What runs goes on.
+  /// From now on an answer is the last one on its connection, and idle connections are closed. New ones are still
+  /// accepted, so that whoever asks learns that the server is going. What runs goes on.
+  void drain();
+
+  /// No new connections; otherwise as `drain`.
   void stop_accepting();
+
+  /// Waits until the last connection is closed. False: some were still open after `patience`.
+  bool wait_until_idle(std::chrono::milliseconds patience);
 
   /// Closes every connection, cancels what they wait for and joins the threads.
   void stop();
