@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <fstream>
 #include <iterator>
+#include <ostream>
 #include <stdexcept>
 
 namespace troupe::conformance {
@@ -55,6 +56,8 @@ float fixed_point(const char* bytes) {
 }
 
 }  // namespace
+
+void PrintTo(const golden_model& model, std::ostream* out) { *out << model.name; }
 
 std::vector<golden_model> golden_models() {
   std::vector<golden_model> models;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ struct golden_model {
   std::size_t vocab = 0;
   std::vector<golden_prompt> prompts;
 };
+
+/// How GoogleTest shows a model.
+void PrintTo(const golden_model& model, std::ostream* out);
 
 /// Every model of tests/data/models/index.json, logits not yet read. Throws std::runtime_error on data that is not
 /// there or not as the script writes it: a broken checkout, not a test result.

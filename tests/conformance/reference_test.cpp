@@ -18,8 +18,6 @@
 namespace troupe::conformance {
 namespace {
 
-void PrintTo(const golden_model& model, std::ostream* out) { *out << model.name; }
-
 std::string test_name(const testing::TestParamInfo<golden_model>& info) {
   std::string name = info.param.name;
   std::replace_if(
