@@ -6,6 +6,8 @@ dense_model=models/SmolLM2-135M-Instruct.Q4_1.gguf
 dense_model_sha256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
 default_model=models/SmolLM2-135M-Instruct-8x2.gguf
 python=build/venv/bin/python
+# Another clone of the repository may use what ccache keeps.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*"; }
 fail() { printf '\033[1;31merror:\033[0m %s\n' "$*" >&2; exit 1; }
