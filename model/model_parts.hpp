@@ -13,6 +13,8 @@
 #include "model/tokenizer/tokenizer.hpp"
 #include "model/weights.hpp"
 
+struct evp_md_ctx_st;
+
 namespace troupe::model {
 
 /// What an opened model holds. Filled by one of the two openers, then checked by `finish`.
@@ -43,7 +45,7 @@ class digest_builder {
   std::string finish();
 
  private:
-  struct evp_md_ctx_st* context_;
+  evp_md_ctx_st* context_;
 };
 
 }  // namespace troupe::model
