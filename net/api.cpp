@@ -145,7 +145,8 @@ void one_model(const api& self, const exchange_ptr& to) {
   const auto& model = std::get<model_facts>(facts);
   const std::string name = percent_decoded(to->request().path().substr(std::string_view("/v1/models/").size()));
   if (name != model.name && name != "default")
-    return to->fail(to_wire(error{error_kind::not_found, "the model '" + name.substr(0, 100) + "' does not exist", "model"}));
+    return to->fail(
+        to_wire(error{error_kind::not_found, "the model '" + name.substr(0, 100) + "' does not exist", "model"}));
   to->respond(json_response(model_json(model, unix_seconds())));
 }
 
@@ -167,7 +168,9 @@ void metrics(const api& self, const exchange_ptr& to) {
                .body = prometheus::TextSerializer().Serialize(self.calls().metrics->Collect())});
 }
 
-void experts(const api& self, const exchange_ptr& to) { to->respond(json_response(experts_json(self.calls().experts()))); }
+void experts(const api& self, const exchange_ptr& to) {
+  to->respond(json_response(experts_json(self.calls().experts())));
+}
 
 void version_of(const api&, const exchange_ptr& to) { to->respond(json_response({{"version", version}})); }
 
@@ -222,7 +225,9 @@ bool matches(const route& r, std::string_view path) {
   return path.starts_with(prefix) && path.size() > prefix.size();
 }
 
-bool accepts(const route& r, std::string_view method) { return r.method == method || (r.method == "GET" && method == "HEAD"); }
+bool accepts(const route& r, std::string_view method) {
+  return r.method == method || (r.method == "GET" && method == "HEAD");
+}
 
 void answer_options(const exchange_ptr& to, const std::string& allow) {
   http_response response{.status = 204};
@@ -237,8 +242,10 @@ std::optional<wire_error> check_media_type(const http_request& request) {
   const std::string_view trimmed = essence.substr(0, essence.find_last_not_of(' ') + 1);
   const std::string_view parameters = type.substr(std::min(type.size(), essence.size()));
   std::string compact;
-  std::copy_if(parameters.begin(), parameters.end(), std::back_inserter(compact), [](char c) { return c != ' ' && c != '"'; });
-  const bool is_json = trimmed.empty() || equal_ignoring_case(trimmed, "application/json") || trimmed.ends_with("+json");
+  std::copy_if(parameters.begin(), parameters.end(), std::back_inserter(compact),
+               [](char c) { return c != ' ' && c != '"'; });
+  const bool is_json =
+      trimmed.empty() || equal_ignoring_case(trimmed, "application/json") || trimmed.ends_with("+json");
   const bool is_utf8 = compact.empty() || !equal_ignoring_case(compact.substr(0, 9), ";charset=") ||
                        equal_ignoring_case(compact.substr(9), "utf-8");
   if (!is_json || !is_utf8)
@@ -269,9 +276,10 @@ void api::handle(const std::shared_ptr<exchange>& to) const {
   if (request.method == "OPTIONS" && (!allow.empty() || request.target == "*"))
     return answer_options(to, allow.empty() ? "GET, HEAD, POST, OPTIONS" : allow + ", OPTIONS");
   if (allow.empty())
-    return to->fail(wire(404, "not_found", "there is nothing at " + std::string(path.substr(0, 200)) + "; GET / lists the paths"));
-  http_response response =
-      error_response(wire(405, "method_not_allowed", request.method.substr(0, 20) + " is not allowed here; allowed: " + allow));
+    return to->fail(
+        wire(404, "not_found", "there is nothing at " + std::string(path.substr(0, 200)) + "; GET / lists the paths"));
+  http_response response = error_response(
+      wire(405, "method_not_allowed", request.method.substr(0, 20) + " is not allowed here; allowed: " + allow));
   response.headers.emplace_back("Allow", allow + ", OPTIONS");
   to->respond(std::move(response));
 }
@@ -282,7 +290,8 @@ std::variant<model_facts, wire_error> api::ready_model() const {
   if (report.state == actors::health_report::state_kind::failed)
     return to_wire(error{error_kind::unavailable, "the model could not be loaded; the server's log says why", {}});
   const int percent = static_cast<int>(100 * std::clamp(report.loading_progress, 0.0, 1.0));
-  return to_wire(error{error_kind::unavailable, "the model is being loaded (" + std::to_string(percent) + " %); try again soon", {}});
+  return to_wire(error{
+      error_kind::unavailable, "the model is being loaded (" + std::to_string(percent) + " %); try again soon", {}});
 }
 
 std::variant<call_terms, wire_error> api::terms_of(const http_request& request, const std::string& id) const {
@@ -307,7 +316,8 @@ std::variant<call_terms, wire_error> api::terms_of(const http_request& request, 
 }
 
 bool is_request_id(std::string_view text) {
-  return !text.empty() && text.size() <= 128 && std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
+  return !text.empty() && text.size() <= 128 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
 }
 
 std::string fresh_request_id() {

@@ -52,7 +52,7 @@ class gateway {
   server_core& core() { return core_; }
   poster post() const { return post_; }
 
-  void adopt(boost::asio::ip::tcp::socket socket);  ///< A new client. Any thread.
+  void adopt(boost::asio::ip::tcp::socket socket);                  ///< A new client. Any thread.
   void for_each_connection(std::function<void(connection&)> task);  ///< On the gateway's thread. Any thread may ask.
 
   void enter(connection* one) { connections_.insert(one); }

@@ -23,8 +23,8 @@ using clock = std::chrono::steady_clock;
 
 /// Requests read ahead of the answer that is being sent.
 constexpr std::size_t max_pipelined = 16;
-/// After a last answer: how long and how much a client may still send before the connection is cut. Cutting at once would
-/// reset it and take the answer from a client that is still sending (RFC 9112, 9.6).
+/// After a last answer: how long and how much a client may still send before the connection is cut. Cutting at once
+/// would reset it and take the answer from a client that is still sending (RFC 9112, 9.6).
 constexpr std::chrono::seconds linger_time{5};
 constexpr std::size_t linger_bytes = 64 << 20;
 /// How often a client whose bytes are not being read is looked at.
@@ -181,9 +181,10 @@ std::shared_ptr<exchange> http_connection::open_exchange(http_request request) {
                             [weak] {
                               if (auto self = weak.lock()) self->flush();
                             },
-                        .finished = [weak](const exchange& done) {
-                          if (auto self = weak.lock()) self->log(done);
-                        }};
+                        .finished =
+                            [weak](const exchange& done) {
+                              if (auto self = weak.lock()) self->log(done);
+                            }};
   return exchanges_.emplace_back(std::make_shared<exchange>(std::move(request), std::move(id), std::move(hooks)));
 }
 
@@ -391,6 +392,8 @@ bool http_connection::peer_vanished() {
 
 }  // namespace
 
-void start_http(gateway& owner, tcp::socket socket) { std::make_shared<http_connection>(owner, std::move(socket))->start(); }
+void start_http(gateway& owner, tcp::socket socket) {
+  std::make_shared<http_connection>(owner, std::move(socket))->start();
+}
 
 }  // namespace troupe::net

@@ -14,8 +14,8 @@ class Histogram;
 
 namespace troupe::net {
 
-/// Counts requests by route, method and status, with label values from fixed sets only: whatever paths clients invent, the
-/// number of series stays bounded. Any thread.
+/// Counts requests by route, method and status, with label values from fixed sets only: whatever paths clients invent,
+/// the number of series stays bounded. Any thread.
 class http_metrics {
  public:
   explicit http_metrics(prometheus::Registry& registry);

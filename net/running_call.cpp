@@ -55,9 +55,8 @@ std::shared_ptr<running_call> running_call::start(const upstream& calls, generat
     request.window = running->window_;
     request.use_cache = request.use_cache && terms.use_cache;
     request.store_in_cache = request.store_in_cache && terms.store_in_cache;
-    calls.generate(std::move(request), [running, prompt](actors::generation_event event) {
-      running->arrive(prompt, std::move(event));
-    });
+    calls.generate(std::move(request),
+                   [running, prompt](actors::generation_event event) { running->arrive(prompt, std::move(event)); });
   }
   return running;
 }

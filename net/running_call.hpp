@@ -35,9 +35,9 @@ struct call_output {
   std::function<void(const wire_error&)> failed;
 };
 
-/// A generation between the actors, which send events from their threads, and a connection, which takes them on its own.
-/// Events that pile up are taken together. The bytes a stream's client has not yet taken are counted in the requests' flow
-/// window, which pauses their sequences; one prompt's failure ends the whole call.
+/// A generation between the actors, which send events from their threads, and a connection, which takes them on its
+/// own. Events that pile up are taken together. The bytes a stream's client has not yet taken are counted in the
+/// requests' flow window, which pauses their sequences; one prompt's failure ends the whole call.
 class running_call : public std::enable_shared_from_this<running_call> {
  public:
   /// Hands the requests to `calls`. On the connection's thread.

@@ -63,7 +63,8 @@ result<void> server::parts::open() {
   const auto found = resolver.resolve(settings.host, std::to_string(settings.port),
                                       tcp::resolver::passive | tcp::resolver::numeric_service, ec);
   if (ec || found.empty())
-    return error{error_kind::io, "'" + settings.host + "' is no address of this machine: " + ec.message(), "server.host"};
+    return error{error_kind::io, "'" + settings.host + "' is no address of this machine: " + ec.message(),
+                 "server.host"};
   const tcp::endpoint endpoint = found.begin()->endpoint();
   acceptor->open(endpoint.protocol(), ec);
   if (!ec) acceptor->set_option(tcp::acceptor::reuse_address(true), ec);
@@ -108,7 +109,8 @@ void server::parts::turn_away(tcp::socket socket) {
                                                  .code = "server_is_overloaded",
                                                  .message = "too many connections; try again soon",
                                                  .retry_after = std::chrono::seconds{1}});
-  const std::string text = response_head(response, body_framing::content_length, response.body.size(), false) + response.body;
+  const std::string text =
+      response_head(response, body_framing::content_length, response.body.size(), false) + response.body;
   error_code ignored;
   socket.non_blocking(true, ignored);
   socket.write_some(asio::buffer(text), ignored);

@@ -15,12 +15,12 @@ class service;
 /// The network's side of Troupe: connections, HTTP/1.1, server-sent events and WebSockets in front of the actors.
 namespace troupe::net {
 
-/// Listens and serves until it is stopped. Each I/O thread owns the connections that it was handed: no connection is ever
-/// touched by two threads. Members may be called from any thread.
+/// Listens and serves until it is stopped. Each I/O thread owns the connections that it was handed: no connection is
+/// ever touched by two threads. Members may be called from any thread.
 class server {
  public:
-  /// Binds and starts `settings.server.io_threads` threads. Port 0 picks a free one. An address that is taken or not ours
-  /// is `error_kind::io` and says what to do. `service` must outlive the server.
+  /// Binds and starts `settings.server.io_threads` threads. Port 0 picks a free one. An address that is taken or not
+  /// ours is `error_kind::io` and says what to do. `service` must outlive the server.
   static result<std::unique_ptr<server>> listen(const config::settings& settings, actors::service& service);
 
   /// The same in front of anything that behaves like the service: tests, and later a gateway to remote workers.

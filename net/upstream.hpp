@@ -20,14 +20,14 @@ struct model_facts {
   model::generation_defaults defaults;
 };
 
-/// What the HTTP layer asks of the rest of Troupe: filled from `actors::service`, or scripted in tests. All calls return
-/// at once and may be made from any I/O thread; callbacks come from other threads.
+/// What the HTTP layer asks of the rest of Troupe: filled from `actors::service`, or scripted in tests. All calls
+/// return at once and may be made from any I/O thread; callbacks come from other threads.
 struct upstream {
   std::function<void(actors::generation_request, actors::event_sink)> generate;
   std::function<void(actors::tokenize_request, std::function<void(result<std::vector<token_id>>)>)> tokenize;
   std::function<void(std::vector<token_id>, std::function<void(result<std::string>)>)> detokenize;
-  std::function<std::optional<model_facts>()> facts;           ///< Nothing while loading.
-  std::function<std::string()> served_name;                    ///< Known while loading too.
+  std::function<std::optional<model_facts>()> facts;                                  ///< Nothing while loading.
+  std::function<std::string()> served_name;                                           ///< Known while loading too.
   std::function<std::vector<std::string>(const std::vector<token_id>&)> token_texts;  ///< As in the vocabulary file.
   std::function<actors::health_report()> health;
   std::function<actors::expert_report()> experts;

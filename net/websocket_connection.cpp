@@ -23,8 +23,8 @@ using error_code = boost::system::error_code;
 /// While more than this waits to be sent, no further message is read: a client that only talks is paused.
 constexpr std::size_t max_unsent_bytes = 1 << 20;
 
-/// One WebSocket (RFC 6455) that carries many requests. Beast answers pings and closes politely: 1009 for a message over the
-/// limit, 1007 for text that is no UTF-8, 1001 when the server goes.
+/// One WebSocket (RFC 6455) that carries many requests. Beast answers pings and closes politely: 1009 for a message
+/// over the limit, 1007 for text that is no UTF-8, 1001 when the server goes.
 class websocket_connection final : public connection, public std::enable_shared_from_this<websocket_connection> {
  public:
   websocket_connection(gateway& owner, tcp::socket socket, const http_request& upgrade)
@@ -145,8 +145,8 @@ void websocket_connection::begin(stream::start request) {
 
   const bool streamed = call->stream;
   owner_.core().metrics.websocket_streams_changed(1);
-  streams_[request.id] = running_call::start(requests.calls(), *std::move(call), std::get<call_terms>(terms), owner_.post(),
-                                             output_of(request.id, streamed));
+  streams_[request.id] = running_call::start(requests.calls(), *std::move(call), std::get<call_terms>(terms),
+                                             owner_.post(), output_of(request.id, streamed));
 }
 
 call_output websocket_connection::output_of(const std::string& id, bool streamed) {
@@ -205,24 +205,26 @@ void websocket_connection::send_next() {
     if (ec) return;
     if (auto self = weak.lock()) self->cut();
   });
-  socket_.async_write(asio::buffer(queue_.front().text), [self = shared_from_this()](const error_code& ec, std::size_t) {
-    self->sending_ = false;
-    if (self->over_) return;
-    if (ec) return self->cut();
-    outgoing sent = std::move(self->queue_.front());
-    self->queue_.pop_front();
-    self->queued_bytes_ -= sent.text.size();
-    if (sent.written) sent.written();
-    self->send_next();
-    self->read();
-  });
+  socket_.async_write(asio::buffer(queue_.front().text),
+                      [self = shared_from_this()](const error_code& ec, std::size_t) {
+                        self->sending_ = false;
+                        if (self->over_) return;
+                        if (ec) return self->cut();
+                        outgoing sent = std::move(self->queue_.front());
+                        self->queue_.pop_front();
+                        self->queued_bytes_ -= sent.text.size();
+                        if (sent.written) sent.written();
+                        self->send_next();
+                        self->read();
+                      });
 }
 
 void websocket_connection::drain() {
   draining_ = true;
   if (over_ || sending_ || !queue_.empty() || !streams_.empty() || !socket_.is_open()) return;
   over_ = true;
-  socket_.async_close(websocket::close_code::going_away, [self = shared_from_this()](const error_code&) { self->cut(); });
+  socket_.async_close(websocket::close_code::going_away,
+                      [self = shared_from_this()](const error_code&) { self->cut(); });
 }
 
 void websocket_connection::cut() {

@@ -44,7 +44,8 @@ std::string spelling(const std::string& text, const std::string& bytes) {
 
 template <class Token>
 json::object chat_token_json(const Token& token) {
-  return {{"token", text_json(token.text)}, {"logprob", logprob_json(token.logprob)}, {"bytes", bytes_json(token.bytes)}};
+  return {
+      {"token", text_json(token.text)}, {"logprob", logprob_json(token.logprob)}, {"bytes", bytes_json(token.bytes)}};
 }
 
 /// The alternatives and the token itself, each name once: the more likely one keeps it.
@@ -117,7 +118,8 @@ json::object completion_logprobs_json(std::span<const token_detail> tokens, std:
 
 json::array prompt_logprobs_json(std::span<const token_detail> prompt) {
   const auto entry = [](float logprob, json::value rank, const std::string& text) {
-    return json::object{{"logprob", logprob_json(logprob)}, {"rank", std::move(rank)}, {"decoded_token", text_json(text)}};
+    return json::object{
+        {"logprob", logprob_json(logprob)}, {"rank", std::move(rank)}, {"decoded_token", text_json(text)}};
   };
   json::array out;
   out.reserve(prompt.size());

@@ -29,8 +29,8 @@ boost::json::object chat_logprobs_json(std::span<const actors::token_detail> tok
 /// "bytes:\xe2\x82", so that keys of `top_logprobs` stay apart.
 boost::json::object completion_logprobs_json(std::span<const actors::token_detail> tokens, std::size_t& offset);
 
-/// vLLM's prompt_logprobs: null for the first token, then {"<id>": {logprob, rank, decoded_token}}. The rank is null where
-/// the prompt's token is not among the alternatives.
+/// vLLM's prompt_logprobs: null for the first token, then {"<id>": {logprob, rank, decoded_token}}. The rank is null
+/// where the prompt's token is not among the alternatives.
 boost::json::array prompt_logprobs_json(std::span<const actors::token_detail> prompt);
 
 }  // namespace troupe::net

@@ -78,7 +78,8 @@ class chat_answer final : public answer {
   }
 
   json::object chunk_of(std::uint32_t index, json::object delta) const {
-    json::object choice{{"index", index}, {"delta", std::move(delta)}, {"logprobs", nullptr}, {"finish_reason", nullptr}};
+    json::object choice{
+        {"index", index}, {"delta", std::move(delta)}, {"logprobs", nullptr}, {"finish_reason", nullptr}};
     json::object chunk = frame("chat.completion.chunk");
     chunk["choices"] = json::array{std::move(choice)};
     return chunk;
@@ -94,11 +95,12 @@ class chat_answer final : public answer {
   }
 
   json::object whole_choice(choice_answer& taken, std::uint32_t index) const {
-    json::object out{{"index", index},
-                     {"message", {{"role", "assistant"}, {"content", text_json(std::move(taken.text))}, {"refusal", nullptr}}},
-                     {"logprobs", nullptr},
-                     {"finish_reason", finish_reason_text(taken.end)},
-                     {"stop_reason", stop_reason_json(taken.end)}};
+    json::object out{
+        {"index", index},
+        {"message", {{"role", "assistant"}, {"content", text_json(std::move(taken.text))}, {"refusal", nullptr}}},
+        {"logprobs", nullptr},
+        {"finish_reason", finish_reason_text(taken.end)},
+        {"stop_reason", stop_reason_json(taken.end)}};
     if (options_.logprobs) out["logprobs"] = chat_logprobs_json(taken.tokens);
     if (options_.return_token_ids) out["token_ids"] = ids_json(std::span<const actors::token_detail>(taken.tokens));
     return out;

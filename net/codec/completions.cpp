@@ -74,7 +74,10 @@ class completion_answer final : public answer {
 
  private:
   json::object frame() const {
-    return {{"id", "cmpl-" + head().id}, {"object", "text_completion"}, {"created", head().created}, {"model", head().model}};
+    return {{"id", "cmpl-" + head().id},
+            {"object", "text_completion"},
+            {"created", head().created},
+            {"model", head().model}};
   }
 
   json::object open_choice(std::size_t prompt, std::uint32_t choice, std::string text) const {

@@ -9,7 +9,8 @@ inline constexpr std::size_t max_prompts = 1024;
 
 /// POST /v1/completions (OpenAI's legacy completions with vLLM's extensions). The choices of prompt p are numbered
 /// p * n ... p * n + n - 1.
-result<generation_call> parse_completion(const boost::json::object& body, const codec_context& context, answer_head head);
+result<generation_call> parse_completion(const boost::json::object& body, const codec_context& context,
+                                         answer_head head);
 
 /// "prompt" of a body: a string, ids, or a list of either; each becomes one prompt. Faults go to `in`.
 std::vector<actors::prompt_input> read_prompts(object_reader& in, std::size_t vocabulary);

@@ -1,9 +1,9 @@
 #include "net/codec/generation_fields.hpp"
 
-#include <boost/json/array.hpp>
-#include <boost/json/value.hpp>
 #include <algorithm>
 #include <array>
+#include <boost/json/array.hpp>
+#include <boost/json/value.hpp>
 #include <charconv>
 #include <limits>
 #include <random>
@@ -155,14 +155,15 @@ void check_model(object_reader& in, const model_facts& model) {
   const auto name = in.text("model");
   if (!name || name->empty() || *name == "default" || *name == model.name) return;
   in.fail(error{error_kind::not_found,
-                "the model '" + name->substr(0, 100) + "' does not exist; this server has '" + model.name + "'", "model"});
+                "the model '" + name->substr(0, 100) + "' does not exist; this server has '" + model.name + "'",
+                "model"});
 }
 
 void refuse_unsupported(object_reader& in) {
   static constexpr std::array names{
-      "allowed_token_ids", "audio",          "bad_words",       "cache_salt",       "function_call",
-      "functions",         "grammar",        "guided_choice",   "guided_grammar",   "guided_json",
-      "guided_regex",      "json_schema",    "suffix",          "structured_outputs", "truncate_prompt_tokens",
+      "allowed_token_ids", "audio",         "bad_words",     "cache_salt",         "function_call",
+      "functions",         "grammar",       "guided_choice", "guided_grammar",     "guided_json",
+      "guided_regex",      "json_schema",   "suffix",        "structured_outputs", "truncate_prompt_tokens",
       "use_beam_search",   "prompt_embeds",
   };
   for (const char* name : names)

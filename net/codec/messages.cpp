@@ -48,7 +48,8 @@ std::string part_text(const json::value& part, const std::string& place, object_
     if (!given) fields.fail(*type, "is required");
     text = given.value_or("");
   } else {
-    fields.fail("type", "must be \"text\": this model reads nothing else, and the part is '" + type->substr(0, 40) + "'");
+    fields.fail("type",
+                "must be \"text\": this model reads nothing else, and the part is '" + type->substr(0, 40) + "'");
   }
   if (fields.failure()) in.fail(*fields.failure());
   return text;
@@ -67,7 +68,8 @@ std::string read_content(object_reader& message, std::string_view role, object_r
   }
   std::string text;
   std::size_t index = 0;
-  for (const json::value& part : content->get_array()) text += part_text(part, at(message.place_of("content"), index++), in);
+  for (const json::value& part : content->get_array())
+    text += part_text(part, at(message.place_of("content"), index++), in);
   return text;
 }
 

@@ -13,10 +13,14 @@ using state_kind = actors::health_report::state_kind;
 
 std::string_view state_name(state_kind state) {
   switch (state) {
-    case state_kind::loading: return "loading";
-    case state_kind::ready: return "ready";
-    case state_kind::draining: return "draining";
-    case state_kind::failed: return "failed";
+    case state_kind::loading:
+      return "loading";
+    case state_kind::ready:
+      return "ready";
+    case state_kind::draining:
+      return "draining";
+    case state_kind::failed:
+      return "failed";
   }
   return "unknown";
 }

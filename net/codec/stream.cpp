@@ -5,10 +5,10 @@
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 
+#include "base/json/strict_json.hpp"
 #include "net/codec/chat.hpp"
 #include "net/codec/completions.hpp"
 #include "net/codec/generate.hpp"
-#include "base/json/strict_json.hpp"
 
 namespace troupe::net::stream {
 namespace {
@@ -57,7 +57,8 @@ message parse(std::string_view text, std::size_t max_depth) {
   if (!id || !is_id(*id)) return invalid({}, "must be 1 to 128 printable ASCII characters", "id");
   if (*type == "cancel") return cancel{*id};
 
-  const auto found = std::find_if(request_types.begin(), request_types.end(), [&](const auto& t) { return t.name == *type; });
+  const auto found =
+      std::find_if(request_types.begin(), request_types.end(), [&](const auto& t) { return t.name == *type; });
   if (found == request_types.end())
     return invalid(*id, "'" + type->substr(0, 40) + "' is none of generate, completion, chat, cancel, ping", "type");
   json::object request;
@@ -68,7 +69,8 @@ message parse(std::string_view text, std::size_t max_depth) {
 }
 
 std::string started_event(std::string_view id, std::string_view request_id, const actors::generation_started& start) {
-  return event("started", id, {{"request_id", request_id}, {"cache", start.cache}, {"cache_age", start.cache_age.count()}});
+  return event("started", id,
+               {{"request_id", request_id}, {"cache", start.cache}, {"cache_age", start.cache_age.count()}});
 }
 
 std::string chunk_event(std::string_view id, std::string_view chunk) {
@@ -80,7 +82,9 @@ std::string chunk_event(std::string_view id, std::string_view chunk) {
   return text;
 }
 
-std::string result_event(std::string_view id, const json::object& whole) { return event("result", id, {{"data", whole}}); }
+std::string result_event(std::string_view id, const json::object& whole) {
+  return event("result", id, {{"data", whole}});
+}
 std::string done_event(std::string_view id) { return event("done", id); }
 std::string cancelled_event(std::string_view id) { return event("cancelled", id); }
 std::string error_event(std::string_view id, const wire_error& failure) {

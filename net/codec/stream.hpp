@@ -8,11 +8,12 @@
 #include "net/codec/answer.hpp"
 #include "net/codec/wire_error.hpp"
 
-/// The protocol of the WebSocket at /v1/stream: JSON messages, several requests on one connection told apart by an id that
-/// the client chooses. docs/api.md describes it for users.
+/// The protocol of the WebSocket at /v1/stream: JSON messages, several requests on one connection told apart by an id
+/// that the client chooses. docs/api.md describes it for users.
 namespace troupe::net::stream {
 
-/// {"type": "generate" | "completion" | "chat", "id": ..., and the members of that API's body}. Streams unless it says not to.
+/// {"type": "generate" | "completion" | "chat", "id": ..., and the members of that API's body}. Streams unless it says
+/// not to.
 struct start {
   std::string id;
   generation_parser parse;

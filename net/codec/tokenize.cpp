@@ -38,8 +38,10 @@ result<std::vector<token_id>> parse_detokenize(const boost::json::object& body, 
 
 boost::json::object tokenize_answer(const std::vector<token_id>& ids, std::uint32_t max_context,
                                     const std::vector<std::string>* texts) {
-  boost::json::object body{
-      {"count", ids.size()}, {"max_model_len", max_context}, {"tokens", ids_json(std::span(ids))}, {"token_strs", nullptr}};
+  boost::json::object body{{"count", ids.size()},
+                           {"max_model_len", max_context},
+                           {"tokens", ids_json(std::span(ids))},
+                           {"token_strs", nullptr}};
   if (texts) {
     boost::json::array strings;
     for (const std::string& text : *texts) strings.push_back(text_json(text));

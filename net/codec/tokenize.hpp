@@ -10,8 +10,8 @@
 
 namespace troupe::net {
 
-/// POST /tokenize and /detokenize, with vLLM's bodies: {"prompt" or "messages", ...} -> {"count", "max_model_len", "tokens",
-/// "token_strs"}; {"tokens"} -> {"prompt"}.
+/// POST /tokenize and /detokenize, with vLLM's bodies: {"prompt" or "messages", ...} -> {"count", "max_model_len",
+/// "tokens", "token_strs"}; {"tokens"} -> {"prompt"}.
 struct tokenize_call {
   actors::tokenize_request request;
   bool return_token_strs = false;

@@ -9,8 +9,8 @@
 
 namespace troupe::net {
 
-/// A failure as clients see it: an HTTP status and OpenAI's body {"error": {message, type, param, code}}. `code` is always a
-/// string; a deadline's error also has "stage".
+/// A failure as clients see it: an HTTP status and OpenAI's body {"error": {message, type, param, code}}. `code` is
+/// always a string; a deadline's error also has "stage".
 struct wire_error {
   unsigned status = 500;
   std::string code;

@@ -19,7 +19,10 @@ std::string event_text(std::string_view json) {
 }
 
 exchange::exchange(http_request request, std::string request_id, hooks callbacks)
-    : request_(std::move(request)), id_(std::move(request_id)), hooks_(std::move(callbacks)), keep_alive_(request_.keep_alive) {}
+    : request_(std::move(request)),
+      id_(std::move(request_id)),
+      hooks_(std::move(callbacks)),
+      keep_alive_(request_.keep_alive) {}
 
 http_response exchange::with_id(http_response response) const {
   response.headers.emplace_back("X-Request-Id", id_);

@@ -22,7 +22,7 @@ class exchange {
  public:
   struct hooks {
     poster post;
-    std::function<void()> wake;                   ///< There is something to send.
+    std::function<void()> wake;                     ///< There is something to send.
     std::function<void(const exchange&)> finished;  ///< The answer is complete or given up: for logs and metrics.
   };
   exchange(http_request request, std::string request_id, hooks callbacks);

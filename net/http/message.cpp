@@ -20,7 +20,8 @@ void append_header(std::string& head, std::string_view name, std::string_view va
 }  // namespace
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) { return lower(x) == lower(y); });
+  return a.size() == b.size() &&
+         std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) { return lower(x) == lower(y); });
 }
 
 std::string_view http_request::header(std::string_view name) const {
@@ -35,7 +36,8 @@ std::string_view http_request::path() const {
 }
 
 std::string response_head(const http_response& response, body_framing framing, std::size_t length, bool keep_alive) {
-  std::string head = "HTTP/1.1 " + std::to_string(response.status) + " " + std::string(reason_phrase(response.status)) + "\r\n";
+  std::string head =
+      "HTTP/1.1 " + std::to_string(response.status) + " " + std::string(reason_phrase(response.status)) + "\r\n";
   if (!response.content_type.empty()) append_header(head, "Content-Type", response.content_type);
   if (framing == body_framing::content_length) append_header(head, "Content-Length", std::to_string(length));
   if (framing == body_framing::chunked) append_header(head, "Transfer-Encoding", "chunked");

@@ -16,8 +16,8 @@ struct http_request {
   header_list headers;
   std::string body;
   bool version_1_1 = true;
-  bool keep_alive = true;     ///< The client allows another request on the connection.
-  bool wants_upgrade = false; ///< To WebSocket.
+  bool keep_alive = true;      ///< The client allows another request on the connection.
+  bool wants_upgrade = false;  ///< To WebSocket.
 
   /// The first header of that name in any case; empty when absent.
   std::string_view header(std::string_view name) const;

@@ -23,9 +23,11 @@ wire_error failure(unsigned status, std::string code, std::string message) {
 
 wire_error explain(const beast::error_code& ec, const request_limits& limits) {
   if (ec == http::error::header_limit)
-    return failure(431, "header_too_large", "the request's header is larger than " + std::to_string(limits.header_bytes) + " bytes");
+    return failure(431, "header_too_large",
+                   "the request's header is larger than " + std::to_string(limits.header_bytes) + " bytes");
   if (ec == http::error::body_limit)
-    return failure(413, "request_too_large", "the request's body is larger than " + std::to_string(limits.body_bytes) + " bytes");
+    return failure(413, "request_too_large",
+                   "the request's body is larger than " + std::to_string(limits.body_bytes) + " bytes");
   if (ec == http::error::bad_version) return failure(505, "bad_version", "only HTTP/1.0 and HTTP/1.1 are spoken here");
   return failure(400, "bad_request", "the request is not well-formed HTTP: " + ec.message());
 }
@@ -35,8 +37,7 @@ std::optional<wire_error> check_header(const http::request_header<>& header, boo
   const auto codings = header.equal_range(http::field::transfer_encoding);
   if (codings.first != codings.second) {
     if (header.version() < 11) return failure(400, "bad_request", "HTTP/1.0 has no Transfer-Encoding");
-    if (!chunked || std::next(codings.first) != codings.second ||
-        !beast::iequals(codings.first->value(), "chunked"))
+    if (!chunked || std::next(codings.first) != codings.second || !beast::iequals(codings.first->value(), "chunked"))
       return failure(501, "bad_transfer_encoding", "the only transfer coding known here is chunked");
   }
   if (header.version() >= 11 && header.count(http::field::host) != 1)

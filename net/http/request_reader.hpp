@@ -16,8 +16,8 @@ struct request_limits {
   std::uint64_t body_bytes = 4 << 20;
 };
 
-/// Cuts a connection's bytes into HTTP/1.1 requests (RFC 9112) and refuses what could be read in two ways: two lengths, a
-/// length and chunks, an unknown transfer coding, a missing Host. Knows no socket: bytes in, requests out.
+/// Cuts a connection's bytes into HTTP/1.1 requests (RFC 9112) and refuses what could be read in two ways: two lengths,
+/// a length and chunks, an unknown transfer coding, a missing Host. Knows no socket: bytes in, requests out.
 class request_reader {
  public:
   explicit request_reader(request_limits limits);

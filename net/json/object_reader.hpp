@@ -12,9 +12,9 @@
 
 namespace troupe::net {
 
-/// Reads members of a request's JSON object by name, type and range, so that a codec is a list of fields instead of a list of
-/// checks. The first fault is kept and later reads give nothing: ask `failure` once at the end. A member that is null
-/// counts as absent, as OpenAI's clients send it. Types are strict: "5", true and 1.0 are no integers.
+/// Reads members of a request's JSON object by name, type and range, so that a codec is a list of fields instead of a
+/// list of checks. The first fault is kept and later reads give nothing: ask `failure` once at the end. A member that
+/// is null counts as absent, as OpenAI's clients send it. Types are strict: "5", true and 1.0 are no integers.
 class object_reader {
  public:
   /// `place` is the object's own path ("stream_options"); empty for the body. `object` must outlive the reader.
@@ -50,6 +50,7 @@ class object_reader {
 std::string_view kind_name(const boost::json::value& value);
 
 /// The ids in `array`, or an error whose place is "`place`[3]".
-result<std::vector<token_id>> read_ids(const boost::json::array& array, const std::string& place, std::size_t vocabulary);
+result<std::vector<token_id>> read_ids(const boost::json::array& array, const std::string& place,
+                                       std::size_t vocabulary);
 
 }  // namespace troupe::net
