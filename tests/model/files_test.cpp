@@ -1,0 +1,267 @@
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "model/files/gguf.hpp"
+#include "model/files/mapped_file.hpp"
+#include "model/files/safetensors.hpp"
+#include "model/model.hpp"
+
+namespace troupe::model {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path faults = fs::path(TROUPE_TEST_DATA) / "faults";
+
+/// A file that is gone when the test is.
+class scratch_file {
+ public:
+  explicit scratch_file(const std::string& suffix)
+      : path_(fs::temp_directory_path() / ("troupe-files-" + std::to_string(::getpid()) + suffix)) {}
+  scratch_file(const scratch_file&) = delete;
+  scratch_file& operator=(const scratch_file&) = delete;
+  ~scratch_file() {
+    std::error_code ignored;
+    fs::remove(path_, ignored);
+  }
+  void write(std::string_view bytes) const {
+    std::ofstream out(path_, std::ios::binary | std::ios::trunc);
+    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+std::string contents(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+struct fault {
+  std::string name;
+  std::string outcome;
+};
+
+std::vector<fault> listed_faults() {
+  std::vector<fault> out;
+  std::istringstream lines(contents(faults / "EXPECT.tsv"));
+  for (std::string line; std::getline(lines, line);) {
+    const auto tab = line.find('\t');
+    const std::string name = line.substr(0, tab);
+    if (name.starts_with("control") || name.starts_with("B26") || name.starts_with("B27") || name.starts_with("B28") ||
+        name.starts_with("B29"))
+      out.push_back({name, line.substr(tab + 1)});
+  }
+  return out;
+}
+
+fs::path file_of(const std::string& name) {
+  return fs::exists(faults / (name + ".gguf")) ? faults / (name + ".gguf") : faults / name;
+}
+
+long peak_kib() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
+
+TEST(ModelFaults, AreAllListed) { EXPECT_GE(listed_faults().size(), 37U); }
+
+TEST(ModelFaults, AreRefusedWithAPlaceAndWithoutMemory) {
+  for (const auto& [name, outcome] : listed_faults()) {
+    SCOPED_TRACE(name);
+    const long before = peak_kib();
+    const auto opened = opened_model::open(file_of(name));
+    if (outcome == "loads") {
+      EXPECT_TRUE(opened) << (opened ? "" : opened.error().to_string());
+      continue;
+    }
+    ASSERT_FALSE(opened);
+    EXPECT_NE(opened.error().to_string().find(name), std::string::npos) << opened.error().to_string();
+    EXPECT_LT(peak_kib() - before, 16 << 10) << opened.error().to_string();
+    if (outcome.find("missing") != std::string::npos) {
+      EXPECT_NE(opened.error().message.find("missing"), std::string::npos) << opened.error().to_string();
+      EXPECT_NE(opened.error().kind, error_kind::corrupt);
+    }
+  }
+}
+
+TEST(Gguf, LoadsOrRefusesEveryPrefix) {
+  const std::string whole = contents(faults / "control-gguf.gguf");
+  const scratch_file cut(".gguf");
+  std::size_t refused = 0;
+  for (std::size_t length = 1; length < whole.size(); length += length < 8192 ? 1 : 97) {
+    cut.write(std::string_view(whole).substr(0, length));
+    const auto mapped = mapped_file::open(cut.path());
+    ASSERT_TRUE(mapped);
+    const auto read = gguf_file::read(*mapped);
+    if (!read) {
+      ++refused;
+      EXPECT_FALSE(read.error().place.empty());
+    }
+  }
+  EXPECT_GT(refused, 1000U);
+}
+
+TEST(Gguf, SurvivesFlippedBits) {
+  const std::string whole = contents(faults / "control-gguf.gguf");
+  const scratch_file flipped(".gguf");
+  std::mt19937 random(2026);
+  for (int i = 0; i < 10'000; ++i) {
+    std::string bytes = whole;
+    // Headers are where damage can mislead: nine of ten flips hit the first quarter.
+    const std::size_t range = i % 10 == 0 ? bytes.size() : bytes.size() / 4;
+    bytes[random() % range] ^= static_cast<char>(1U << (random() % 8));
+    flipped.write(bytes);
+    if (i % 20 == 0) {
+      const auto opened = opened_model::open(flipped.path());
+      EXPECT_TRUE(opened || !opened.error().to_string().empty());
+      continue;
+    }
+    const auto mapped = mapped_file::open(flipped.path());
+    ASSERT_TRUE(mapped);
+    const auto read = gguf_file::read(*mapped);
+    EXPECT_TRUE(read || !read.error().place.empty());
+  }
+}
+
+TEST(Safetensors, SurvivesFlippedBitsAndCuts) {
+  const std::string whole = contents(faults / "control/model.safetensors");
+  const scratch_file damaged(".safetensors");
+  std::mt19937 random(7);
+  const auto read_damaged = [&](std::string_view bytes) {
+    damaged.write(bytes);
+    const auto mapped = mapped_file::open(damaged.path());
+    if (!mapped) return;
+    tensor_table table;
+    const auto read = read_safetensors(*mapped, table);
+    EXPECT_TRUE(read || !read.error().place.empty());
+    EXPECT_TRUE(read || table.empty());
+  };
+  for (std::size_t length = 0; length < whole.size(); length += length < 2048 ? 1 : 211)
+    read_damaged(std::string_view(whole).substr(0, length));
+  for (int i = 0; i < 5000; ++i) {
+    std::string bytes = whole;
+    bytes[random() % std::min<std::size_t>(bytes.size(), 2048)] ^= static_cast<char>(1U << (random() % 8));
+    read_damaged(bytes);
+  }
+}
+
+/// A copy of the control model whose files a test may change.
+class model_copy {
+ public:
+  model_copy() : folder_(fs::temp_directory_path() / ("troupe-model-" + std::to_string(::getpid()))) {
+    fs::remove_all(folder_);
+    fs::copy(faults / "control", folder_);
+  }
+  model_copy(const model_copy&) = delete;
+  model_copy& operator=(const model_copy&) = delete;
+  ~model_copy() { fs::remove_all(folder_); }
+
+  void write(const std::string& file, const std::string& text) const {
+    std::ofstream(folder_ / file, std::ios::binary) << text;
+  }
+  void replace_in(const std::string& file, const std::string& from, const std::string& to) const {
+    std::string text = contents(folder_ / file);
+    const auto at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    write(file, text.replace(at, from.size(), to));
+  }
+  std::string refusal() const {
+    const auto opened = opened_model::open(folder_);
+    return opened ? "it opened" : opened.error().to_string();
+  }
+  const fs::path& folder() const { return folder_; }
+
+ private:
+  fs::path folder_;
+};
+
+TEST(ModelFolder, NamesTheKeyThatIsWrong) {
+  struct change {
+    const char* from;
+    const char* to;
+    const char* named;
+  };
+  const change changes[] = {
+      {"\"hidden_size\":32", "\"hidden_size\":\"32\"", "hidden_size"},
+      {"\"hidden_size\":32", "\"hidden_size\":-32", "hidden_size"},
+      {"\"hidden_size\":32", "\"hidden_size\":1e30", "hidden_size"},
+      {"\"hidden_size\":32,", "", "hidden_size"},
+      {"\"num_hidden_layers\":1", "\"num_hidden_layers\":0", "num_hidden_layers"},
+      {"\"num_hidden_layers\":1", "\"num_hidden_layers\":4000000000", "num_hidden_layers"},
+      {"\"num_hidden_layers\":1", "\"num_hidden_layers\":2", "model.layers.1."},
+      {"\"num_attention_heads\":2", "\"num_attention_heads\":0", "num_attention_heads"},
+      {"\"num_key_value_heads\":1", "\"num_key_value_heads\":3", "num_key_value_heads"},
+      {"\"vocab_size\":260", "\"vocab_size\":261", "embed_tokens"},
+      {"\"LlamaForCausalLM\"", "\"GPT9ForCausalLM\"", "GPT9ForCausalLM"},
+      {"\"hidden_act\":\"silu\"", "\"hidden_act\":\"gelu\"", "hidden_act"},
+      {"\"rope_theta\":10000.0", "\"rope_theta\":0", "rope_theta"},
+      {"\"rope_theta\":10000.0", "\"rope_theta\":10000.0,\"rope_theta\":5", "rope_theta"},
+      {"\"rope_theta\":10000.0", "\"rope_scaling\":{\"rope_type\":\"magic\",\"factor\":2}", "magic"},
+      {"\"rope_theta\":10000.0", "\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":0}", "factor"},
+      {"{", "[", "config.json"},
+  };
+  for (const auto& [from, to, named] : changes) {
+    const model_copy copy;
+    copy.replace_in("config.json", from, to);
+    EXPECT_NE(copy.refusal().find(named), std::string::npos) << to << ": " << copy.refusal();
+  }
+}
+
+TEST(ModelFolder, RefusesAnIndexThatLeavesTheFolderOrNamesAMissingShard) {
+  for (const std::string shard :
+       {"../control/model.safetensors", "/etc/passwd", "sub/model.safetensors", ".hidden", ""}) {
+    const model_copy copy;
+    copy.write("model.safetensors.index.json", R"({"weight_map":{"model.norm.weight":")" + shard + "\"}}");
+    EXPECT_NE(copy.refusal().find("outside the folder"), std::string::npos) << copy.refusal();
+  }
+  const model_copy copy;
+  copy.write("model.safetensors.index.json",
+             R"({"weight_map":{"model.norm.weight":"model-00009-of-00009.safetensors"}})");
+  EXPECT_NE(copy.refusal().find("model-00009-of-00009.safetensors"), std::string::npos) << copy.refusal();
+}
+
+TEST(ModelFolder, RefusesOneTensorInTwoShards) {
+  const model_copy copy;
+  fs::copy_file(copy.folder() / "model.safetensors", copy.folder() / "second.safetensors");
+  copy.write(
+      "model.safetensors.index.json",
+      R"({"weight_map":{"model.norm.weight":"model.safetensors","model.embed_tokens.weight":"second.safetensors"}})");
+  EXPECT_NE(copy.refusal().find("is also in"), std::string::npos) << copy.refusal();
+}
+
+TEST(ModelFolder, RefusesNormsThatAreNotNumbers) {
+  const model_copy copy;
+  std::string bytes = contents(copy.folder() / "model.safetensors");
+  const auto mapped = mapped_file::open(copy.folder() / "model.safetensors");
+  ASSERT_TRUE(mapped);
+  tensor_table table;
+  ASSERT_TRUE(read_safetensors(*mapped, table));
+  const auto& norm = table.at("model.norm.weight");
+  const auto at = static_cast<std::size_t>(norm.bytes.data() - mapped->bytes().data());
+  bytes[at] = '\xC0';
+  bytes[at + 1] = '\x7F';  // a bf16 NaN
+  copy.write("model.safetensors", bytes);
+  EXPECT_NE(copy.refusal().find("model.norm.weight"), std::string::npos) << copy.refusal();
+  EXPECT_NE(copy.refusal().find("NaN"), std::string::npos) << copy.refusal();
+}
+
+TEST(Model, ThatDoesNotExistIsNotFound) {
+  const auto opened = opened_model::open("/nowhere/at/all");
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().kind, error_kind::not_found);
+}
+
+}  // namespace
+}  // namespace troupe::model
