@@ -1,8 +1,12 @@
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "app/inspect.hpp"
 #include "app/serve.hpp"
 #include "app/serve_flags.hpp"
+#include "app/upcycle.hpp"
 
 /// The `troupe` command. Exit codes: 0 done, 1 it failed and said why, 2 the command line is wrong.
 namespace {
@@ -32,6 +36,30 @@ int check_config(const std::string& file) {
   return 0;
 }
 
+/// One line that is written over; on a terminal only.
+void show_written(std::uint64_t done, std::uint64_t total) {
+  if (isatty(STDOUT_FILENO) != 0) std::cout << '\r' << (done >> 20) << " of " << (total >> 20) << " MiB" << std::flush;
+}
+
+int upcycle(const app::upcycle_options& options) {
+  auto written = app::upcycle(options, show_written);
+  if (isatty(STDOUT_FILENO) != 0) std::cout << '\n';
+  if (!written) return fail(written.error(), 1);
+  std::cout << "Wrote " << options.to.string() << ": " << options.experts << " experts, " << options.top_k
+            << " for each token\n";
+  return 0;
+}
+
+void add_upcycle(CLI::App& program, app::upcycle_options& options, int& code) {
+  CLI::App& command = *program.add_subcommand("upcycle", "Writes a dense model as a Mixture of Experts of its copies");
+  command.add_option("FROM", options.from, "Dense model: a folder with config.json, or a .gguf file")->required();
+  command.add_option("TO", options.to, "New model, of the same kind")->required();
+  command.add_option("--experts", options.experts, "Experts of each layer")->capture_default_str();
+  command.add_option("--top-k", options.top_k, "Experts that compute each token")->capture_default_str();
+  command.add_option("--seed", options.seed, "Of the routers' weights")->capture_default_str();
+  command.final_callback([&] { code = upcycle(options); });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -53,6 +81,17 @@ int main(int argc, char** argv) {
       *program.add_subcommand("check-config", "Reads a configuration file and says what is wrong with it");
   check.add_option("FILE", config_file, "YAML file")->required();
   check.final_callback([&] { code = check_config(config_file); });
+
+  std::string inspected;
+  CLI::App& inspect = *program.add_subcommand("inspect", "Checks a model and says what it is");
+  inspect.add_option("MODEL", inspected, "A folder with config.json, or a .gguf file")->required();
+  inspect.final_callback([&] {
+    auto shown = app::inspect(inspected, std::cout);
+    code = shown ? 0 : fail(shown.error(), 1);
+  });
+
+  app::upcycle_options upcycling;
+  add_upcycle(program, upcycling, code);
 
   try {
     program.parse(argc, argv);
