@@ -21,6 +21,7 @@ class runner {
   static result<runner> open(const std::filesystem::path& path, engine::precision precision, std::uint32_t max_tokens);
 
   const model::opened_model& model() const { return *model_; }
+  const engine::step_output& last_step() const { return output_; }
 
   /// Logits at every position of `prompt`, [prompt.size(), vocab], prefilled `chunk` tokens a step (0: all at once).
   result<std::vector<float>> logits(std::span<const token_id> prompt, std::size_t chunk = 0);

@@ -42,6 +42,14 @@ TEST_P(DefaultModelIn, HasThePerplexityOfTheReferenceWithinItsBound) {
   EXPECT_LE(std::abs(seen->change()), perplexity_bound(GetParam())) << seen->perplexity << " " << seen->reference;
 }
 
+TEST_F(DefaultModel, KeepsItsPerplexityWhenUpcycledToExperts) {
+  const auto sparse = default_model().parent_path() / "SmolLM2-135M-Instruct-8x2.gguf";
+  if (!std::filesystem::exists(sparse)) GTEST_SKIP() << sparse << " is not there; ./test makes it";
+  const auto seen = measure_perplexity(sparse, engine::precision::fp32, reference_, 1);
+  ASSERT_TRUE(seen) << seen.error().to_string();
+  EXPECT_LE(std::abs(seen->change()), perplexity_bound(engine::precision::fp32));
+}
+
 TEST_F(DefaultModel, TokenizesTheTextAsHuggingFaceDoes) {
   std::ifstream in(TROUPE_TEST_DATA "/text/devils-dictionary.txt");
   const std::string text(std::istreambuf_iterator<char>(in), {});
