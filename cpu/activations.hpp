@@ -13,7 +13,7 @@ class activation_buffer {
  public:
   activation_buffer() = default;
   activation_buffer(std::uint32_t columns, bool quantized)
-      : padded_(round_up(columns, weight_group)), quantized_(quantized) {}
+      : padded_(round_up(columns, group_inputs)), quantized_(quantized) {}
 
   /// Makes room for `rows` rows; keeps what the first rows hold only while no growth is needed.
   void reserve(std::uint32_t rows) {
@@ -22,7 +22,7 @@ class activation_buffer {
     values_.assign(std::size_t{rows} * padded_, 0.0F);
     if (!quantized_) return;
     codes_.assign(std::size_t{rows} * padded_, 0);
-    scales_.assign(std::size_t{rows} * groups(), 0.0F);
+    scales_.assign(std::size_t{rows} * blocks(), 0.0F);
     sums_.assign(std::size_t{rows} * blocks(), 0.0F);
   }
 
@@ -35,22 +35,20 @@ class activation_buffer {
             .scales = scales_.data(),
             .sums = sums_.data(),
             .stride = padded_,
-            .scale_stride = groups(),
-            .sum_stride = blocks()};
+            .block_stride = blocks()};
   }
 
-  /// Codes for columns [first, first + count) of a row: whole groups of 128, or the last, shorter one.
+  /// Codes for columns [first, first + count) of a row: whole blocks of 32.
   void quantize(const kernels& k, std::uint32_t r, std::uint32_t first, std::uint32_t count) {
     if (!quantized_) return;
     k.quantize_row(row(r) + first, count, codes_.data() + std::size_t{r} * padded_ + first,
-                   scales_.data() + std::size_t{r} * groups() + first / code_group,
-                   sums_.data() + std::size_t{r} * blocks() + first / weight_group);
+                   scales_.data() + std::size_t{r} * blocks() + first / group_inputs,
+                   sums_.data() + std::size_t{r} * blocks() + first / group_inputs);
   }
   void quantize(const kernels& k, std::uint32_t r) { quantize(k, r, 0, padded_); }
 
  private:
-  std::uint32_t groups() const { return round_up(padded_, code_group) / code_group; }
-  std::uint32_t blocks() const { return padded_ / weight_group; }
+  std::uint32_t blocks() const { return padded_ / group_inputs; }
 
   std::uint32_t padded_ = 0;
   std::uint32_t rows_ = 0;

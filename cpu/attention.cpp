@@ -28,8 +28,8 @@ attention::attention(compute& c, const model::model_spec& spec, bool quantized)
       spec_(spec),
       rope_(spec.rope, spec.max_context),
       padded_dim_(round_up(spec.attention.head_dim, 16)),
-      query_stride_(round_up(spec.attention.heads * spec.attention.head_dim, weight_group)),
-      key_stride_(round_up(spec.attention.kv_heads * spec.attention.head_dim, weight_group)),
+      query_stride_(round_up(spec.attention.heads * spec.attention.head_dim, group_inputs)),
+      key_stride_(round_up(spec.attention.kv_heads * spec.attention.head_dim, group_inputs)),
       result_stride_(std::size_t{group()} * (padded_dim_ + 2)),
       mixed_(spec.attention.heads * spec.attention.head_dim, quantized) {}
 
@@ -45,7 +45,7 @@ void attention::begin(std::span<const engine::step_sequence> batch, const step_p
   grow(sum_, rows * spec_.attention.heads * padded_dim_);
   grow(peak_, rows * spec_.attention.heads);
   grow(total_, rows * spec_.attention.heads);
-  grow(projected_, rows * round_up(spec_.hidden, weight_group));
+  grow(projected_, rows * round_up(spec_.hidden, group_inputs));
   mixed_.reserve(static_cast<std::uint32_t>(rows));
   compute_.for_rows(static_cast<std::uint32_t>(rows), [&](std::uint32_t r) {
     const auto& row = plan.rows[r];
@@ -222,7 +222,7 @@ void attention::add(std::uint32_t layer, const layer_weights& weights, kv_cache&
     }
     mixed_.quantize(compute_.kernel(), r);
   });
-  const std::uint32_t hidden = round_up(spec_.hidden, weight_group);
+  const std::uint32_t hidden = round_up(spec_.hidden, group_inputs);
   const product output{&weights.output.matrix, projected_.data(), hidden};
   compute_.multiply(std::span(&output, 1), mixed_.view(), compute_.all_rows(rows));
   compute_.for_rows(rows, [&](std::uint32_t r) {

@@ -49,12 +49,12 @@ struct line {
 };
 
 /// Codes for a scale and minimum that were rounded to fp16, and the squared error that they leave.
-float assign_codes(std::span<const float, weight_group> values, nibble_group& group) {
+float assign_codes(std::span<const float, group_inputs> values, nibble_group& group) {
   const float scale = half_to_float(group.scale);
   const float minimum = half_to_float(group.minimum);
   const float inverse = scale > 0.0F ? 1.0F / scale : 0.0F;
   float error = 0.0F;
-  for (std::uint32_t i = 0; i < weight_group; ++i) {
+  for (std::uint32_t i = 0; i < group_inputs; ++i) {
     const float code = std::clamp(std::nearbyint((values[i] - minimum) * inverse), 0.0F, 15.0F);
     group.codes[i] = static_cast<std::uint8_t>(code);
     const float miss = scale * code + minimum - values[i];
@@ -64,9 +64,9 @@ float assign_codes(std::span<const float, weight_group> values, nibble_group& gr
 }
 
 /// The line value = scale * code + minimum through the group's codes.
-line least_squares(std::span<const float, weight_group> values, const nibble_group& group) {
-  double n = weight_group, sx = 0, sy = 0, sxx = 0, sxy = 0;
-  for (std::uint32_t i = 0; i < weight_group; ++i) {
+line least_squares(std::span<const float, group_inputs> values, const nibble_group& group) {
+  double n = group_inputs, sx = 0, sy = 0, sxx = 0, sxy = 0;
+  for (std::uint32_t i = 0; i < group_inputs; ++i) {
     const double x = group.codes[i];
     sx += x;
     sy += values[i];
@@ -126,7 +126,7 @@ nibble_group read_group(const model::matrix_view& source, std::uint32_t row, std
       break;
     }
     default: {
-      constexpr std::uint32_t groups = q4_k_values / weight_group;
+      constexpr std::uint32_t groups = q4_k_values / group_inputs;
       result = read_q4_k(bytes + group / groups * q4_k_bytes, group % groups);
       break;
     }
@@ -134,7 +134,7 @@ nibble_group read_group(const model::matrix_view& source, std::uint32_t row, std
   return result;
 }
 
-nibble_group quantize_group(std::span<const float, weight_group> values) {
+nibble_group quantize_group(std::span<const float, group_inputs> values) {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   nibble_group best;
   best.scale = float_to_half((*high - *low) / 15.0F);

@@ -11,7 +11,7 @@
 namespace troupe::cpu {
 
 struct nibble_group {
-  std::array<std::uint8_t, weight_group> codes{};  ///< 0..15
+  std::array<std::uint8_t, group_inputs> codes{};  ///< 0..15
   std::uint16_t scale = 0;                         ///< fp16 bits
   std::uint16_t minimum = 0;                       ///< fp16 bits
 };
@@ -24,7 +24,7 @@ bool has_nibble_groups(model::dtype type);
 nibble_group read_group(const model::matrix_view& source, std::uint32_t row, std::uint32_t group);
 
 /// Finds codes for 32 finite values: starts from their range, then refines scale and minimum by least squares.
-nibble_group quantize_group(std::span<const float, weight_group> values);
+nibble_group quantize_group(std::span<const float, group_inputs> values);
 
 float half_to_float(std::uint16_t bits);
 std::uint16_t float_to_half(float value);  ///< Rounds to nearest even; infinity beyond the range.

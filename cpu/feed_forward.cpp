@@ -5,9 +5,10 @@
 namespace troupe::cpu {
 namespace {
 
-constexpr std::uint32_t group_panels = code_group / panel_columns;
+constexpr std::uint32_t task_columns = 128;  ///< Columns of a gate/up task.
+constexpr std::uint32_t group_panels = task_columns / panel_columns;
 constexpr std::uint32_t task_rows = 32;  ///< Rows of a gate/up task: its scratch stays in the level-2 cache.
-constexpr std::size_t scratch_floats = std::size_t{task_rows} * 2 * code_group;
+constexpr std::size_t scratch_floats = std::size_t{task_rows} * 2 * task_columns;
 
 std::uint32_t ceil_divide(std::uint32_t value, std::uint32_t by) { return (value + by - 1) / by; }
 
@@ -20,7 +21,7 @@ void grow(std::vector<float>& buffer, std::size_t size) {
 feed_forward::feed_forward(compute& c, const model::model_spec& spec, bool quantized)
     : compute_(c),
       spec_(spec),
-      hidden_padded_(round_up(spec.hidden, weight_group)),
+      hidden_padded_(round_up(spec.hidden, group_inputs)),
       dense_middle_(spec.ffn, quantized),
       expert_middle_(spec.moe.ffn, quantized),
       shared_middle_(spec.moe.shared_ffn, quantized),
@@ -33,10 +34,10 @@ void feed_forward::gate_up_task(const job& j, const activation_view& x, std::uin
   const std::uint32_t panels = ffn.gate_up.panels / 2;
   const std::uint32_t first = group * group_panels;
   const std::uint32_t count = std::min(group_panels, panels - first);
-  constexpr std::size_t stride = 2 * code_group;
+  constexpr std::size_t stride = 2 * task_columns;
   compute_.multiply_panels(ffn.gate_up, 2 * first, 2 * (first + count), x, rows, scratch, stride);
-  const std::uint32_t column = group * code_group;
-  const std::uint32_t columns = std::min(code_group, j.middle->padded() - column);
+  const std::uint32_t column = group * task_columns;
+  const std::uint32_t columns = std::min(task_columns, j.middle->padded() - column);
   for (std::uint32_t r = 0; r < rows.size(); ++r) {
     const std::uint32_t target = j.middle_first + first_row + r;
     compute_.kernel().silu_panels(scratch + r * stride, count, j.middle->row(target) + column);

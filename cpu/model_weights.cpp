@@ -37,7 +37,7 @@ result<void> run_fallible(thread_pool* pool, std::uint32_t count, Body body) {
 }
 
 result<std::vector<float>> read_vector(const matrix_view& view) {
-  std::vector<float> values(round_up(view.cols, weight_group), 0.0F);
+  std::vector<float> values(round_up(view.cols, group_inputs), 0.0F);
   model::dequantize_row(view, 0, std::span(values).first(view.cols));
   for (const float v : values) {
     if (!std::isfinite(v)) return error{error_kind::corrupt, "holds a weight that is not finite", view.name};

@@ -1,6 +1,7 @@
 #include "cpu/packed_matrix.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -12,8 +13,16 @@
 namespace troupe::cpu {
 namespace {
 
-constexpr std::size_t nibble_bytes = panel_columns * weight_group / 2;
-constexpr std::size_t block_bytes = nibble_bytes + 2 * panel_columns * sizeof(std::uint16_t);
+/// 32 weights as signed bytes: weight = scale * code.
+struct byte_group {
+  std::array<std::int8_t, group_inputs> codes{};
+  std::uint16_t scale = 0;  ///< fp16 bits
+};
+
+constexpr std::size_t byte_bytes = panel_columns * group_inputs;
+constexpr std::size_t byte_block_bytes = byte_bytes + panel_columns * sizeof(std::uint16_t);
+constexpr std::size_t nibble_bytes = panel_columns * group_inputs / 2;
+constexpr std::size_t nibble_block_bytes = nibble_bytes + 2 * panel_columns * sizeof(std::uint16_t);
 
 error not_finite(const model::matrix_view& source, std::uint32_t row) {
   return error{error_kind::corrupt, "row " + std::to_string(row) + " holds a weight that is not finite", source.name};
@@ -44,24 +53,41 @@ void put_bf16(std::span<const float> values, std::uint32_t column, std::byte* pa
   for (std::size_t k = 0; k < values.size(); ++k) out[k * panel_columns] = to_bfloat16(values[k]);
 }
 
-void put_s8(std::span<const float> values, std::uint32_t column, std::byte* panel) {
+/// Q8_0 keeps its codes and scales; any other source is quantised to max|w| / 127 per block.
+bool copy_q8_0(const model::matrix_view& source, std::uint32_t row, std::uint32_t group, byte_group& out) {
+  constexpr std::size_t file_block = 34;
+  const auto* block =
+      reinterpret_cast<const std::uint8_t*>(source.bytes.data()) + row * source.row_bytes() + group * file_block;
+  std::memcpy(&out.scale, block, 2);
+  std::memcpy(out.codes.data(), block + 2, group_inputs);
+  // The kernels negate codes: -128 has no opposite.
+  return std::find(out.codes.begin(), out.codes.end(), std::int8_t{-128}) == out.codes.end();
+}
+
+byte_group quantize_bytes(std::span<const float, group_inputs> values) {
   float peak = 0.0F;
   for (const float v : values) peak = std::max(peak, std::fabs(v));
-  const float scale = peak / 127.0F;
-  const float inverse = scale >= 0x1p-120F ? 1.0F / scale : 0.0F;
-  auto* out = reinterpret_cast<std::int8_t*>(panel) + column * 4;
-  for (std::size_t k = 0; k < values.size(); ++k) {
-    const float code = std::clamp(std::nearbyint(values[k] * inverse), -127.0F, 127.0F);
-    out[k / 4 * 4 * panel_columns + k % 4] = static_cast<std::int8_t>(code);
+  byte_group group;
+  group.scale = float_to_half(peak / 127.0F);
+  const float scale = half_to_float(group.scale);
+  const float inverse = scale > 0.0F ? 1.0F / scale : 0.0F;
+  for (std::uint32_t k = 0; k < group_inputs; ++k) {
+    group.codes[k] = static_cast<std::int8_t>(std::clamp(std::nearbyint(values[k] * inverse), -127.0F, 127.0F));
   }
-  std::memcpy(panel + values.size() * panel_columns + column * sizeof(float), &scale, sizeof scale);
+  return group;
+}
+
+void put_bytes(const byte_group& group, std::uint32_t column, std::byte* block) {
+  auto* codes = reinterpret_cast<std::int8_t*>(block) + column * 4;
+  for (std::uint32_t k = 0; k < group_inputs; ++k) codes[k / 4 * 4 * panel_columns + k % 4] = group.codes[k];
+  std::memcpy(block + byte_bytes + column * sizeof group.scale, &group.scale, sizeof group.scale);
 }
 
 void put_group(const nibble_group& group, std::uint32_t column, std::byte* block) {
   auto* nibbles = reinterpret_cast<std::uint8_t*>(block);
   const std::uint32_t at = column % 8 * 4;
   const int shift = column < 8 ? 0 : 4;
-  for (std::uint32_t k = 0; k < weight_group; ++k) {
+  for (std::uint32_t k = 0; k < group_inputs; ++k) {
     nibbles[k / 4 * 32 + at + k % 4] |= static_cast<std::uint8_t>(group.codes[k] << shift);
   }
   auto* scales = reinterpret_cast<std::uint16_t*>(block + nibble_bytes);
@@ -77,13 +103,29 @@ result<void> put_u4_row(const model::matrix_view& source, std::uint32_t row, std
   if (!direct) {
     if (auto read = read_row(source, row, values); !read) return read;
   }
-  const std::uint32_t groups = static_cast<std::uint32_t>(values.size()) / weight_group;
+  const std::uint32_t groups = static_cast<std::uint32_t>(values.size()) / group_inputs;
   for (std::uint32_t g = 0; g < groups; ++g) {
     const auto group = direct ? read_group(source, row, g)
-                              : quantize_group(std::span<const float, weight_group>(
-                                    values.data() + std::size_t{g} * weight_group, weight_group));
+                              : quantize_group(std::span<const float, group_inputs>(
+                                    values.data() + std::size_t{g} * group_inputs, group_inputs));
     if (!finite_half(group.scale) || !finite_half(group.minimum)) return not_finite(source, row);
-    put_group(group, column, panel + g * block_bytes);
+    put_group(group, column, panel + g * nibble_block_bytes);
+  }
+  return {};
+}
+
+result<void> put_s8_row(const model::matrix_view& source, std::uint32_t row, std::vector<float>& values,
+                        std::uint32_t column, std::byte* panel) {
+  if (auto read = read_row(source, row, values); !read) return read;
+  const std::uint32_t groups = static_cast<std::uint32_t>(values.size()) / group_inputs;
+  for (std::uint32_t g = 0; g < groups; ++g) {
+    byte_group group;
+    if (source.type != model::dtype::q8_0 || !copy_q8_0(source, row, g, group)) {
+      group = quantize_bytes(
+          std::span<const float, group_inputs>(values.data() + std::size_t{g} * group_inputs, group_inputs));
+    }
+    if (!finite_half(group.scale)) return not_finite(source, row);
+    put_bytes(group, column, panel + g * byte_block_bytes);
   }
   return {};
 }
@@ -97,9 +139,9 @@ std::size_t packed_matrix::panel_bytes() const {
     case weight_format::bf16:
       return std::size_t{padded_inputs} * panel_columns * sizeof(std::uint16_t);
     case weight_format::s8:
-      return std::size_t{padded_inputs} * panel_columns + panel_columns * sizeof(float);
+      return padded_inputs / group_inputs * byte_block_bytes;
     case weight_format::u4:
-      return padded_inputs / weight_group * block_bytes;
+      return padded_inputs / group_inputs * nibble_block_bytes;
   }
   return 0;
 }
@@ -107,7 +149,7 @@ std::size_t packed_matrix::panel_bytes() const {
 packed_matrix packed_shape(weight_format format, std::uint32_t outputs, std::uint32_t inputs) {
   return {.format = format,
           .inputs = inputs,
-          .padded_inputs = round_up(inputs, weight_group),
+          .padded_inputs = round_up(inputs, group_inputs),
           .outputs = outputs,
           .panels = round_up(outputs, panel_columns) / panel_columns};
 }
@@ -145,22 +187,24 @@ result<void> pack_panel(const packed_matrix& target, const model::matrix_view& s
   const std::uint32_t count = std::min(panel_columns, target.outputs - first);
   for (std::uint32_t column = 0; column < count; ++column) {
     const std::uint32_t row = first + column;
-    if (target.format == weight_format::u4) {
-      if (auto put = put_u4_row(source, row, values, column, out); !put) return put;
-      continue;
-    }
-    if (auto read = read_row(source, row, values); !read) return read;
+    result<void> put;
     switch (target.format) {
-      case weight_format::f32:
-        put_floats(values, column, out);
+      case weight_format::s8:
+        put = put_s8_row(source, row, values, column, out);
         break;
-      case weight_format::bf16:
-        put_bf16(values, column, out);
+      case weight_format::u4:
+        put = put_u4_row(source, row, values, column, out);
         break;
       default:
-        put_s8(values, column, out);
-        break;
+        put = read_row(source, row, values);
+        if (!put) break;
+        if (target.format == weight_format::f32) {
+          put_floats(values, column, out);
+        } else {
+          put_bf16(values, column, out);
+        }
     }
+    if (!put) return put;
   }
   return {};
 }

@@ -29,32 +29,22 @@ template <class V>
 
 template <class V>
 void quantize_row(const float* values, std::uint32_t inputs, std::int8_t* codes, float* scales, float* sums) {
-  for (std::uint32_t start = 0, group = 0; start < inputs; start += code_group, ++group) {
-    const std::uint32_t end = start + code_group < inputs ? start + code_group : inputs;
-    auto peaks = V::zero_i32();
-    for (std::uint32_t k = start; k < end; k += 16) peaks = V::max_i32(peaks, V::magnitude_bits(V::load(values + k)));
-    const std::int32_t peak_bits = V::largest_i32(peaks);
+  for (std::uint32_t b = 0; b < inputs / group_inputs; ++b, values += group_inputs, codes += group_inputs) {
+    const auto low = V::load(values);
+    const auto high = V::load(values + 16);
+    const std::int32_t peak_bits = V::largest_i32(V::max_i32(V::magnitude_bits(low), V::magnitude_bits(high)));
     float peak;
     std::memcpy(&peak, &peak_bits, 4);
     const bool finite = peak_bits < 0x7F800000;
-    // Below 2^-100 the reciprocal could overflow; such a group is zero for every purpose.
+    // Below 2^-100 the reciprocal could overflow; such a block is zero for every purpose.
     const bool visible = finite && peak >= 0x1p-100F;
-    const float inverse = visible ? 127.0F / peak : 0.0F;
-    scales[group] = finite ? (visible ? peak / 127.0F : 0.0F) : __builtin_nanf("");
-    for (std::uint32_t block = start; block < end; block += weight_group) {
-      if (!visible) {
-        for (std::uint32_t k = block; k < block + weight_group; ++k) codes[k] = 0;
-        sums[block / weight_group] = finite ? 0.0F : scales[group];
-        continue;
-      }
-      auto sum = V::zero_i32();
-      for (std::uint32_t k = block; k < block + weight_group; k += 16) {
-        const auto rounded = V::round(V::mul(V::load(values + k), V::set1(inverse)));
-        V::store_i8(codes + k, rounded);
-        sum = V::add_i32(sum, rounded);
-      }
-      sums[block / weight_group] = static_cast<float>(V::sum_i32(sum)) * scales[group];
-    }
+    const auto inverse = V::set1(visible ? 127.0F / peak : 0.0F);
+    const auto low_codes = visible ? V::round(V::mul(low, inverse)) : V::zero_i32();
+    const auto high_codes = visible ? V::round(V::mul(high, inverse)) : V::zero_i32();
+    V::store_i8(codes, low_codes);
+    V::store_i8(codes + 16, high_codes);
+    scales[b] = finite ? (visible ? peak / 127.0F : 0.0F) : __builtin_nanf("");
+    sums[b] = static_cast<float>(V::sum_i32(V::add_i32(low_codes, high_codes))) * scales[b];
   }
 }
 

@@ -11,8 +11,7 @@
 namespace troupe::cpu {
 
 inline constexpr std::uint32_t panel_columns = 16;  ///< Output columns of a weight panel.
-inline constexpr std::uint32_t weight_group = 32;   ///< Inputs that share a 4-bit weight's scale and minimum.
-inline constexpr std::uint32_t code_group = 128;    ///< Inputs that share an activation scale.
+inline constexpr std::uint32_t group_inputs = 32;  ///< Inputs that share a scale, of weights and of activations.
 inline constexpr std::uint32_t tile_rows = 4;       ///< Rows that a kernel keeps in registers.
 inline constexpr std::uint32_t segment_keys = 256;  ///< Keys per attention segment, by absolute position.
 
@@ -24,20 +23,18 @@ constexpr std::uint32_t round_up(std::uint32_t value, std::uint32_t multiple) {
 enum class weight_format : std::uint8_t {
   f32,   ///< [inputs][16] floats.
   bf16,  ///< [inputs][16] bfloat16.
-  s8,    ///< [inputs / 4][16][4] codes in [-127, 127], then 16 float scales, one per column.
-  u4,  ///< [inputs / 32] blocks of 256 bytes of nibbles ([8][low: columns 0-7, high: 8-15][4]), 16 fp16 scales, 16 fp16
-       ///< minima.
+  s8,    ///< Blocks of 32 inputs: codes in [-127, 127], [8][16][4], then 16 fp16 scales.
+  u4,    ///< Blocks of 32 inputs: nibbles, [8][low: columns 0-7, high: 8-15][4], then 16 fp16 scales, 16 fp16 minima.
 };
 
 /// Rows of activations as the kernels read them: fp32 values, and codes with value = scale * code. Strides in elements.
 struct activation_view {
   const float* values = nullptr;       ///< [rows, padded inputs]
   const std::int8_t* codes = nullptr;  ///< [rows, padded inputs], in [-127, 127]
-  const float* scales = nullptr;       ///< [rows, groups of 128]
+  const float* scales = nullptr;       ///< [rows, blocks of 32]
   const float* sums = nullptr;         ///< [rows, blocks of 32]: scale * sum of the block's codes.
   std::size_t stride = 0;              ///< Of values and codes.
-  std::size_t scale_stride = 0;
-  std::size_t sum_stride = 0;
+  std::size_t block_stride = 0;        ///< Of scales and sums.
 };
 
 /// out[r, c] = sum over k of x[rows[r], k] * w[c, k], for the panels [first_panel, last_panel).
@@ -88,7 +85,7 @@ struct kernels {
   void (*product_s8)(const product_arguments&);
   void (*product_u4)(const product_arguments&);
 
-  /// Codes of `inputs` values (a multiple of 32), groups of 128 from the start. A group with a value that is not finite
+  /// Codes of `inputs` values in blocks of 32. A block with a value that is not finite
   /// gets zero codes and a NaN scale, so that the damage shows in that row alone.
   void (*quantize_row)(const float* values, std::uint32_t inputs, std::int8_t* codes, float* scales, float* sums);
 

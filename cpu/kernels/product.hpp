@@ -38,39 +38,51 @@ struct float_panel {
   }
 };
 
-/// Panels of signed bytes: exact integer sums per group of 128 inputs, then scaled by the row's group scale; the
-/// column's scale comes last.
+/// Rows of codes as the integer panels read them.
+template <int Rows>
+struct code_rows {
+  const std::int8_t* codes[Rows];
+  const float* scales[Rows];
+  const float* sums[Rows];
+
+  [[gnu::always_inline]] code_rows(const activation_view& x, const std::uint32_t* rows) {
+    for (int r = 0; r < Rows; ++r) {
+      codes[r] = x.codes + rows[r] * x.stride;
+      scales[r] = x.scales + rows[r] * x.block_stride;
+      sums[r] = x.sums + rows[r] * x.block_stride;
+    }
+  }
+};
+
+/// Panels of signed bytes: exact integer sums per block of 32 inputs, then scaled.
 template <class V>
 struct s8_panel {
+  static constexpr std::size_t code_bytes = panel_columns * group_inputs;
+  static constexpr std::size_t block_bytes = code_bytes + panel_columns * sizeof(std::uint16_t);
+
   template <int Rows>
   [[gnu::always_inline]] static void multiply(const std::byte* panel, std::uint32_t inputs, const activation_view& x,
                                               const std::uint32_t* rows, tile<V, Rows>& t) {
-    const std::int8_t* codes[Rows];
-    const float* scales[Rows];
-    for (int r = 0; r < Rows; ++r) {
-      codes[r] = x.codes + rows[r] * x.stride;
-      scales[r] = x.scales + rows[r] * x.scale_stride;
-    }
-    const auto* weights = reinterpret_cast<const std::int8_t*>(panel);
-    for (std::uint32_t start = 0, group = 0; start < inputs; start += code_group, ++group) {
+    const code_rows<Rows> a(x, rows);
+    const auto* block = reinterpret_cast<const std::int8_t*>(panel);
+    const std::uint32_t blocks = inputs / group_inputs;
+    for (std::uint32_t b = 0; b < blocks; ++b, block += block_bytes) {
       typename V::i32 dot[Rows];
 #pragma GCC unroll 4
       for (int r = 0; r < Rows; ++r) dot[r] = V::zero_i32();
-      const std::uint32_t end = start + code_group < inputs ? start + code_group : inputs;
-      for (std::uint32_t k = start; k < end; k += 4) {
-        const auto w = V::load_quad(weights + std::size_t{k} * panel_columns);
-        V::prefetch(weights + std::size_t{k} * panel_columns + 2048);
+#pragma GCC unroll 8
+      for (std::uint32_t q = 0; q < 8; ++q) {
+        const auto w = V::load_quad(block + q * 64);
+        V::prefetch(block + q * 64 + 2304);
 #pragma GCC unroll 4
-        for (int r = 0; r < Rows; ++r) dot[r] = V::dot_signed(dot[r], w, codes[r] + k);
+        for (int r = 0; r < Rows; ++r) dot[r] = V::dot_signed(dot[r], w, a.codes[r] + b * group_inputs + q * 4);
       }
+      const auto scale = V::load_f16(reinterpret_cast<const std::uint16_t*>(block + code_bytes));
 #pragma GCC unroll 4
       for (int r = 0; r < Rows; ++r) {
-        t.sum[r] = V::fma(V::to_f32(dot[r]), V::set1(scales[r][group]), t.sum[r]);
+        t.sum[r] = V::fma(V::to_f32(dot[r]), V::mul(scale, V::set1(a.scales[r][b])), t.sum[r]);
       }
     }
-    const auto column_scales = V::load(reinterpret_cast<const float*>(panel + std::size_t{inputs} * panel_columns));
-#pragma GCC unroll 4
-    for (int r = 0; r < Rows; ++r) t.sum[r] = V::mul(t.sum[r], column_scales);
   }
 };
 
@@ -78,22 +90,15 @@ struct s8_panel {
 /// minimum multiplies the sum of the row's block.
 template <class V>
 struct u4_panel {
-  static constexpr std::size_t nibble_bytes = panel_columns * weight_group / 2;
+  static constexpr std::size_t nibble_bytes = panel_columns * group_inputs / 2;
   static constexpr std::size_t block_bytes = nibble_bytes + 2 * panel_columns * sizeof(std::uint16_t);
 
   template <int Rows>
   [[gnu::always_inline]] static void multiply(const std::byte* panel, std::uint32_t inputs, const activation_view& x,
                                               const std::uint32_t* rows, tile<V, Rows>& t) {
-    const std::int8_t* codes[Rows];
-    const float* scales[Rows];
-    const float* sums[Rows];
-    for (int r = 0; r < Rows; ++r) {
-      codes[r] = x.codes + rows[r] * x.stride;
-      scales[r] = x.scales + rows[r] * x.scale_stride;
-      sums[r] = x.sums + rows[r] * x.sum_stride;
-    }
+    const code_rows<Rows> a(x, rows);
     const auto* block = reinterpret_cast<const std::uint8_t*>(panel);
-    const std::uint32_t blocks = inputs / weight_group;
+    const std::uint32_t blocks = inputs / group_inputs;
     for (std::uint32_t b = 0; b < blocks; ++b, block += block_bytes) {
       typename V::nibble_sum dot[Rows];
 #pragma GCC unroll 4
@@ -103,16 +108,15 @@ struct u4_panel {
         const auto w = V::load_nibbles(block + q * 32);
         if (q % 2 == 0) V::prefetch(block + q * 32 + 2304);
 #pragma GCC unroll 4
-        for (int r = 0; r < Rows; ++r) dot[r] = V::dot_nibbles(dot[r], w, codes[r] + b * weight_group + q * 4);
+        for (int r = 0; r < Rows; ++r) dot[r] = V::dot_nibbles(dot[r], w, a.codes[r] + b * group_inputs + q * 4);
       }
       const auto scale = V::load_f16(reinterpret_cast<const std::uint16_t*>(block + nibble_bytes));
       const auto minimum = V::load_f16(reinterpret_cast<const std::uint16_t*>(block + nibble_bytes) + panel_columns);
-      const std::uint32_t group = b / (code_group / weight_group);
 #pragma GCC unroll 4
       for (int r = 0; r < Rows; ++r) {
-        const auto scaled = V::mul(scale, V::set1(scales[r][group]));
+        const auto scaled = V::mul(scale, V::set1(a.scales[r][b]));
         t.sum[r] = V::fma(V::to_f32(V::total(dot[r])), scaled, t.sum[r]);
-        t.sum[r] = V::fma(minimum, V::set1(sums[r][b]), t.sum[r]);
+        t.sum[r] = V::fma(minimum, V::set1(a.sums[r][b]), t.sum[r]);
       }
     }
   }
