@@ -15,7 +15,7 @@ namespace troupe::conformance {
 namespace {
 
 /// Windows computed here; the program `perplexity` computes all of them.
-constexpr std::size_t test_windows = 4;
+constexpr std::size_t test_windows = TROUPE_PERPLEXITY_WINDOWS;
 
 class DefaultModel : public testing::Test {
  protected:
