@@ -32,12 +32,13 @@ http_response exchange::with_id(http_response response) const {
 void exchange::respond(http_response response) {
   if (state_ != state::waiting) return;
   const bool bodiless = response.status == 204;
-  const std::size_t length = response.body.size();
+  const std::string body = std::move(response.body);
+  const unsigned status = response.status;
   if (bodiless) response.content_type.clear();
   output_ += response_head(with_id(std::move(response)), bodiless ? body_framing::none : body_framing::content_length,
-                           length, keep_alive_);
-  if (!is_head() && !bodiless) output_ += response.body;
-  complete_with(response.status);
+                           body.size(), keep_alive_);
+  if (!is_head() && !bodiless) output_ += body;
+  complete_with(status);
 }
 
 void exchange::fail(const wire_error& failure) {
