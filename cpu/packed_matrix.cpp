@@ -28,6 +28,12 @@ error not_finite(const model::matrix_view& source, std::uint32_t row) {
   return error{error_kind::corrupt, "row " + std::to_string(row) + " holds a weight that is not finite", source.name};
 }
 
+error too_large(const model::matrix_view& source, std::uint32_t row) {
+  return error{error_kind::unsupported,
+               "row " + std::to_string(row) + " holds weights too large for 8 or 4 bits; use --precision bf16",
+               source.name};
+}
+
 std::uint16_t to_bfloat16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   return static_cast<std::uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
@@ -108,7 +114,9 @@ result<void> put_u4_row(const model::matrix_view& source, std::uint32_t row, std
     const auto group = direct ? read_group(source, row, g)
                               : quantize_group(std::span<const float, group_inputs>(
                                     values.data() + std::size_t{g} * group_inputs, group_inputs));
-    if (!finite_half(group.scale) || !finite_half(group.minimum)) return not_finite(source, row);
+    if (!finite_half(group.scale) || !finite_half(group.minimum)) {
+      return direct ? not_finite(source, row) : too_large(source, row);
+    }
     put_group(group, column, panel + g * nibble_block_bytes);
   }
   return {};
@@ -124,7 +132,7 @@ result<void> put_s8_row(const model::matrix_view& source, std::uint32_t row, std
       group = quantize_bytes(
           std::span<const float, group_inputs>(values.data() + std::size_t{g} * group_inputs, group_inputs));
     }
-    if (!finite_half(group.scale)) return not_finite(source, row);
+    if (!finite_half(group.scale)) return too_large(source, row);
     put_bytes(group, column, panel + g * byte_block_bytes);
   }
   return {};
