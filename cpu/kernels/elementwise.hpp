@@ -117,9 +117,4 @@ float sigmoid(float x) {
   return x == x ? lanes[0] : x;
 }
 
-template <class V>
-void to_bf16(const float* x, std::uint32_t padded, std::uint16_t* out) {
-  for (std::uint32_t i = 0; i < padded; i += 16) V::store_bf16(out + i, V::load(x + i));
-}
-
 }  // namespace troupe::cpu

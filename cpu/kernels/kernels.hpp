@@ -11,7 +11,7 @@
 namespace troupe::cpu {
 
 inline constexpr std::uint32_t panel_columns = 16;  ///< Output columns of a weight panel.
-inline constexpr std::uint32_t group_inputs = 32;  ///< Inputs that share a scale, of weights and of activations.
+inline constexpr std::uint32_t group_inputs = 32;   ///< Inputs that share a scale, of weights and of activations.
 inline constexpr std::uint32_t tile_rows = 4;       ///< Rows that a kernel keeps in registers.
 inline constexpr std::uint32_t segment_keys = 256;  ///< Keys per attention segment, by absolute position.
 
@@ -108,7 +108,6 @@ struct kernels {
   void (*merge_segment)(const merge_arguments&);
   /// out = out / total.
   void (*finish_attention)(float* out, float total, std::uint32_t padded_dim);
-  void (*to_bf16)(const float* x, std::uint32_t padded, std::uint16_t* out);
 };
 
 /// The table of a tier that `supported()`.

@@ -39,7 +39,7 @@ struct float_panel {
 };
 
 /// Rows of codes as the integer panels read them.
-template <int Rows>
+template <class V, int Rows>
 struct code_rows {
   const std::int8_t* codes[Rows];
   const float* scales[Rows];
@@ -63,7 +63,7 @@ struct s8_panel {
   template <int Rows>
   [[gnu::always_inline]] static void multiply(const std::byte* panel, std::uint32_t inputs, const activation_view& x,
                                               const std::uint32_t* rows, tile<V, Rows>& t) {
-    const code_rows<Rows> a(x, rows);
+    const code_rows<V, Rows> a(x, rows);
     const auto* block = reinterpret_cast<const std::int8_t*>(panel);
     const std::uint32_t blocks = inputs / group_inputs;
     for (std::uint32_t b = 0; b < blocks; ++b, block += block_bytes) {
@@ -96,7 +96,7 @@ struct u4_panel {
   template <int Rows>
   [[gnu::always_inline]] static void multiply(const std::byte* panel, std::uint32_t inputs, const activation_view& x,
                                               const std::uint32_t* rows, tile<V, Rows>& t) {
-    const code_rows<Rows> a(x, rows);
+    const code_rows<V, Rows> a(x, rows);
     const auto* block = reinterpret_cast<const std::uint8_t*>(panel);
     const std::uint32_t blocks = inputs / group_inputs;
     for (std::uint32_t b = 0; b < blocks; ++b, block += block_bytes) {

@@ -27,12 +27,6 @@ struct avx512_simd {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(load256(p)), 16));
   }
   static f32 load_f16(const std::uint16_t* p) { return _mm512_cvtph_ps(load256(p)); }
-  static void store_bf16(std::uint16_t* p, f32 x) {
-    const auto bits = _mm512_castps_si512(x);
-    const auto odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    const auto rounded = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7FFF)), odd);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16)));
-  }
 
   static f32 add(f32 a, f32 b) { return _mm512_add_ps(a, b); }
   static f32 sub(f32 a, f32 b) { return _mm512_sub_ps(a, b); }

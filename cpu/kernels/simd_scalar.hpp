@@ -49,14 +49,6 @@ struct scalar_simd {
     for (int i = 0; i < 16; ++i) r.v[i] = half(p[i]);
     return r;
   }
-  /// Rounds to nearest even; not for NaN.
-  static void store_bf16(std::uint16_t* p, const f32& x) {
-    for (int i = 0; i < 16; ++i) {
-      std::uint32_t bits;
-      std::memcpy(&bits, &x.v[i], 4);
-      p[i] = static_cast<std::uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
-    }
-  }
 
   static f32 add(const f32& a, const f32& b) {
     return map(a, b, [](float x, float y) { return x + y; });

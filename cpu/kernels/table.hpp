@@ -29,7 +29,6 @@ constexpr kernels make_kernels(isa tier) {
       .attend_bf16 = attend<V, std::uint16_t>,
       .merge_segment = merge_segment<V>,
       .finish_attention = finish_attention<V>,
-      .to_bf16 = to_bf16<V>,
   };
 }
 

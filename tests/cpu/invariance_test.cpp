@@ -40,10 +40,8 @@ TEST_P(Invariance, HoldsForEveryInstructionSetAndNumberOfThreads) {
     if (!supported(tier)) continue;
     for (const std::uint32_t threads : {1U, 2U, 3U}) {
       auto backend = test::make_backend(source_, GetParam(), tier, threads);
-      for (const std::uint32_t chunk : {1U, 64U}) {
-        ASSERT_EQ(test::run_alone(*backend, subject_, chunk, vocab_), expected)
-            << to_string(tier) << ", " << threads << " threads, chunks of " << chunk;
-      }
+      ASSERT_EQ(test::run_alone(*backend, subject_, 50 * threads, vocab_), expected)
+          << to_string(tier) << ", " << threads << " threads";
     }
   }
 }
