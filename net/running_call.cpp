@@ -43,7 +43,7 @@ std::shared_ptr<running_call> running_call::start(const upstream& calls, generat
   auto requests = std::move(call.requests);
   call.requests.resize(requests.size());
   std::shared_ptr<running_call> running(new running_call(std::move(call), std::move(post), std::move(output)));
-  if (running->stream_) running->window_ = std::make_shared<flow_window>(static_cast<std::int64_t>(terms.window_bytes));
+  if (running->stream_) running->window_ = terms.window;
   for (std::size_t prompt = 0; prompt < requests.size(); ++prompt) {
     actors::generation_request& request = requests[prompt];
     request.id = next_request_id();

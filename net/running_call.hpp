@@ -20,7 +20,7 @@ struct call_terms {
   std::string tenant;
   steady_time deadline = no_deadline;
   steady_time queue_deadline = no_deadline;
-  std::uint64_t window_bytes = 0;
+  std::shared_ptr<flow_window> window;  ///< Counts what a stream's client has not taken; connections may share one.
   bool use_cache = true;
   bool store_in_cache = true;
 };

@@ -20,8 +20,9 @@ namespace websocket = beast::websocket;
 using asio::ip::tcp;
 using error_code = boost::system::error_code;
 
-/// While more than this waits to be sent, no further message is read: a client that only talks is paused.
-constexpr std::size_t max_unsent_bytes = 1 << 20;
+/// While more than this in replies to its messages waits to be sent, none of them is read: a client that only talks is
+/// paused. What streams produce is bounded by the flow window and pauses nothing: cancel and ping always get through.
+constexpr std::size_t max_unsent_replies = 256 << 10;
 
 /// One WebSocket (RFC 6455) that carries many requests. Beast answers pings and closes politely: 1009 for a message
 /// over the limit, 1007 for text that is no UTF-8, 1001 when the server goes.
@@ -31,6 +32,7 @@ class websocket_connection final : public connection, public std::enable_shared_
       : owner_(owner), socket_(std::move(socket)), upgrade_(upgrade), write_timer_(owner.context()) {
     const std::string_view given = upgrade_.header("x-request-id");
     id_ = is_request_id(given) ? std::string(given) : fresh_request_id();
+    window_ = std::make_shared<flow_window>(static_cast<std::int64_t>(owner.core().settings().stream_window_bytes));
     owner_.enter(this);
   }
   ~websocket_connection() override {
@@ -47,6 +49,7 @@ class websocket_connection final : public connection, public std::enable_shared_
   struct outgoing {
     std::string text;
     std::function<void()> written;
+    bool is_reply = false;  ///< To a message, not a stream's.
   };
 
   void read();
@@ -56,7 +59,8 @@ class websocket_connection final : public connection, public std::enable_shared_
   call_output output_of(const std::string& id, bool streamed);
   void end_stream(const std::string& id);
 
-  void send(std::string text, std::function<void()> written = {});
+  void reply(std::string text);
+  void send(outgoing message);
   void send_next();
   void cut();
 
@@ -69,7 +73,8 @@ class websocket_connection final : public connection, public std::enable_shared_
 
   std::map<std::string, std::shared_ptr<running_call>, std::less<>> streams_;
   std::deque<outgoing> queue_;
-  std::size_t queued_bytes_ = 0;
+  std::size_t unsent_replies_ = 0;       ///< Bytes.
+  std::shared_ptr<flow_window> window_;  ///< Of all streams: they share the pipe.
   bool sending_ = false;
   bool draining_ = false;
   bool over_ = false;
@@ -102,7 +107,7 @@ void websocket_connection::start() {
 }
 
 void websocket_connection::read() {
-  if (over_ || reading_ || queued_bytes_ > max_unsent_bytes) return;
+  if (over_ || reading_ || unsent_replies_ > max_unsent_replies) return;
   reading_ = true;
   socket_.async_read(received_, [self = shared_from_this()](const error_code& ec, std::size_t) {
     self->reading_ = false;
@@ -110,7 +115,7 @@ void websocket_connection::read() {
     if (ec) return self->cut();
     const auto data = self->received_.cdata();
     if (self->socket_.got_binary())
-      self->send(stream::error_event({}, to_wire(error{error_kind::invalid, "messages must be text", {}})));
+      self->reply(stream::error_event({}, to_wire(error{error_kind::invalid, "messages must be text", {}})));
     else
       self->on_message({static_cast<const char*>(data.data()), data.size()});
     self->received_.clear();
@@ -123,12 +128,12 @@ void websocket_connection::on_message(std::string_view text) {
   if (auto* request = std::get_if<stream::start>(&message)) return begin(std::move(*request));
   if (const auto* request = std::get_if<stream::cancel>(&message)) return cancel(request->id);
   if (const auto* fault = std::get_if<stream::fault>(&message))
-    return send(stream::error_event(fault->id, to_wire(fault->failure)));
-  send(stream::pong_event());
+    return reply(stream::error_event(fault->id, to_wire(fault->failure)));
+  reply(stream::pong_event());
 }
 
 void websocket_connection::begin(stream::start request) {
-  const auto fail = [&](const wire_error& failure) { send(stream::error_event(request.id, failure)); };
+  const auto fail = [&](const wire_error& failure) { reply(stream::error_event(request.id, failure)); };
   const auto& requests = owner_.core().requests;
   if (streams_.contains(request.id)) return fail(to_wire(error{error_kind::invalid, "is already in use", "id"}));
   if (streams_.size() >= owner_.core().settings().max_streams)
@@ -138,6 +143,7 @@ void websocket_connection::begin(stream::start request) {
   const std::string request_id = id_ + ":" + request.id;
   auto terms = requests.terms_of(upgrade_, request_id);
   if (const auto* failure = std::get_if<wire_error>(&terms)) return fail(*failure);
+  std::get<call_terms>(terms).window = window_;
   const auto& model = std::get<model_facts>(facts);
   const codec_context context{model, owner_.core().settings()};
   auto call = request.parse(request.body, context, {.id = request_id, .created = unix_seconds(), .model = model.name});
@@ -154,19 +160,22 @@ call_output websocket_connection::output_of(const std::string& id, bool streamed
   const auto self = shared_from_this();
   call_output out;
   out.started = [self, id](const actors::generation_started& start) {
-    self->send(stream::started_event(id, self->id_ + ":" + id, start));
+    self->send({.text = stream::started_event(id, self->id_ + ":" + id, start), .written = {}});
   };
   out.chunks = [self, id](const std::vector<std::string>& chunks, std::function<void()> written) {
     for (const std::string& chunk : chunks)
-      self->send(stream::chunk_event(id, chunk), &chunk == &chunks.back() ? std::move(written) : nullptr);
+      self->send(
+          {.text = stream::chunk_event(id, chunk), .written = &chunk == &chunks.back() ? std::move(written) : nullptr});
   };
-  out.whole = [self, id](const boost::json::object& whole) { self->send(stream::result_event(id, whole)); };
+  out.whole = [self, id](const boost::json::object& whole) {
+    self->send({.text = stream::result_event(id, whole), .written = {}});
+  };
   out.done = [self, id, streamed] {
-    if (streamed) self->send(stream::done_event(id));
+    if (streamed) self->send({.text = stream::done_event(id), .written = {}});
     self->end_stream(id);
   };
   out.failed = [self, id](const wire_error& failure) {
-    self->send(stream::error_event(id, failure));
+    self->send({.text = stream::error_event(id, failure), .written = {}});
     self->end_stream(id);
   };
   return out;
@@ -175,9 +184,9 @@ call_output websocket_connection::output_of(const std::string& id, bool streamed
 void websocket_connection::cancel(const std::string& id) {
   const auto found = streams_.find(id);
   if (found == streams_.end())
-    return send(stream::error_event(id, to_wire(error{error_kind::not_found, "no such request is running", "id"})));
+    return reply(stream::error_event(id, to_wire(error{error_kind::not_found, "no such request is running", "id"})));
   found->second->cancel();
-  send(stream::cancelled_event(id));
+  reply(stream::cancelled_event(id));
   end_stream(id);
 }
 
@@ -186,10 +195,14 @@ void websocket_connection::end_stream(const std::string& id) {
   if (draining_) drain();
 }
 
-void websocket_connection::send(std::string text, std::function<void()> written) {
+void websocket_connection::reply(std::string text) {
+  unsent_replies_ += text.size();
+  send({.text = std::move(text), .written = {}, .is_reply = true});
+}
+
+void websocket_connection::send(outgoing message) {
   if (over_) return;
-  queued_bytes_ += text.size();
-  queue_.push_back({std::move(text), std::move(written)});
+  queue_.push_back(std::move(message));
   if (!sending_) send_next();
 }
 
@@ -212,7 +225,7 @@ void websocket_connection::send_next() {
                         if (ec) return self->cut();
                         outgoing sent = std::move(self->queue_.front());
                         self->queue_.pop_front();
-                        self->queued_bytes_ -= sent.text.size();
+                        if (sent.is_reply) self->unsent_replies_ -= sent.text.size();
                         if (sent.written) sent.written();
                         self->send_next();
                         self->read();
