@@ -12,8 +12,8 @@
 
 namespace troupe::net {
 
-/// Stands in for the actors: records every request and lets a test send its events, from the test's thread as the actors
-/// would from theirs. With `answer_at_once` a request gets the words of `words`, one token each.
+/// Stands in for the actors: records every request and lets a test send its events, from the test's thread as the
+/// actors would from theirs. With `answer_at_once` a request gets the words of `words`, one token each.
 class scripted_upstream {
  public:
   struct running {

@@ -36,8 +36,8 @@ std::string get(std::string_view path, std::string_view headers = {}) {
   return "GET " + std::string(path) + " HTTP/1.1\r\nHost: a\r\n" + std::string(headers) + "\r\n";
 }
 std::string post(std::string_view path, std::string_view body, std::string_view headers = {}) {
-  return "POST " + std::string(path) + " HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n" + std::string(headers) +
-         "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + std::string(body);
+  return "POST " + std::string(path) + " HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n" +
+         std::string(headers) + "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + std::string(body);
 }
 constexpr auto generate = R"({"prompt":"Hi","temperature":0})";
 constexpr auto generate_stream = R"({"prompt":"Hi","temperature":0,"stream":true})";
@@ -281,14 +281,16 @@ TEST_F(Server, ClosesAfterFramingThatCanBeReadInTwoWays) {
   client.send("POST /generate HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" +
               get("/health"));
   const std::string answer = client.read_to_end();
-  EXPECT_THAT(answer, testing::AllOf(StartsWith("HTTP/1.1 400"), HasSubstr("Connection: close"), Not(HasSubstr("200 OK"))));
+  EXPECT_THAT(answer,
+              testing::AllOf(StartsWith("HTTP/1.1 400"), HasSubstr("Connection: close"), Not(HasSubstr("200 OK"))));
 }
 
 TEST_F(Server, TimesOutASlowHeaderAndASlowBody) {
   settings.server.header_timeout = settings.server.body_timeout = std::chrono::milliseconds(30);
   listen();
   EXPECT_THAT(exchange_of("GET /health HTTP/1.1\r\nHos"), StartsWith("HTTP/1.1 408"));
-  EXPECT_THAT(exchange_of("POST /generate HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n{"), StartsWith("HTTP/1.1 408"));
+  EXPECT_THAT(exchange_of("POST /generate HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n{"),
+              StartsWith("HTTP/1.1 408"));
 }
 
 TEST_F(Server, ClosesIdleConnectionsSilently) {
@@ -309,9 +311,12 @@ TEST_F(Server, SendsCommentsIntoASilentStream) {
 
 TEST_F(Server, RoutesByPathAndMethod) {
   listen();
-  EXPECT_THAT(exchange_of(get("/nowhere")), testing::AllOf(StartsWith("HTTP/1.1 404"), HasSubstr("\"code\":\"not_found\"")));
-  EXPECT_THAT(exchange_of(get("/generate")), testing::AllOf(StartsWith("HTTP/1.1 405"), HasSubstr("Allow: POST, OPTIONS")));
-  EXPECT_THAT(exchange_of(post("/health", "{}")), testing::AllOf(StartsWith("HTTP/1.1 405"), HasSubstr("Allow: GET, HEAD")));
+  EXPECT_THAT(exchange_of(get("/nowhere")),
+              testing::AllOf(StartsWith("HTTP/1.1 404"), HasSubstr("\"code\":\"not_found\"")));
+  EXPECT_THAT(exchange_of(get("/generate")),
+              testing::AllOf(StartsWith("HTTP/1.1 405"), HasSubstr("Allow: POST, OPTIONS")));
+  EXPECT_THAT(exchange_of(post("/health", "{}")),
+              testing::AllOf(StartsWith("HTTP/1.1 405"), HasSubstr("Allow: GET, HEAD")));
   EXPECT_THAT(exchange_of("OPTIONS /generate HTTP/1.1\r\nHost: a\r\n\r\n"), StartsWith("HTTP/1.1 204"));
   EXPECT_THAT(exchange_of("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"), StartsWith("HTTP/1.1 204"));
   EXPECT_THAT(exchange_of(get("/v1/models")), HasSubstr("\"id\":\"small\""));
@@ -377,7 +382,8 @@ TEST_F(Server, SaysThatItIsLoadingWhileHealthIsGreen) {
   listen();
   EXPECT_THAT(exchange_of(get("/health")), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(exchange_of(get("/ready")), testing::AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("Retry-After: ")));
-  EXPECT_THAT(exchange_of(post("/generate", generate)), testing::AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("Retry-After: ")));
+  EXPECT_THAT(exchange_of(post("/generate", generate)),
+              testing::AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("Retry-After: ")));
   EXPECT_THAT(exchange_of(get("/v1/models")), StartsWith("HTTP/1.1 503"));
 }
 
