@@ -38,7 +38,9 @@ TEST_P(Invariance, HoldsForEveryInstructionSetAndNumberOfThreads) {
   const auto expected = reference();
   for (const isa tier : {isa::scalar, isa::avx2, isa::avx512}) {
     if (!supported(tier)) continue;
-    for (const std::uint32_t threads : {1U, 2U, 3U}) {
+    // The reference is scalar on one thread.
+    const auto numbers = tier == isa::scalar ? std::vector<std::uint32_t>{2} : std::vector<std::uint32_t>{1, 2, 3};
+    for (const std::uint32_t threads : numbers) {
       auto backend = test::make_backend(source_, GetParam(), tier, threads);
       ASSERT_EQ(test::run_alone(*backend, subject_, 50 * threads, vocab_), expected)
           << to_string(tier) << ", " << threads << " threads";
