@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes model/tokenizer/unicode_differences.cpp: where the engines inside Hugging Face `tokenizers` (Oniguruma, Rust's
-standard library, unicode-normalization) read a character otherwise than Unicode 14 does, which PCRE2 10.42 and utf8proc
-2.8 follow. Every code point is asked. Needs: pip install tokenizers, and a Python whose unicodedata is 14.0 (3.11)."""
+standard library, unicode-normalization) read a character otherwise than Unicode 14 does, which PCRE2 10.42 follows
+(utf8proc 2.8 follows 15, so nothing is asked of it about the characters that came with 15). Every code point is asked. Needs: pip install tokenizers, and a Python whose unicodedata is 14.0 (3.11)."""
 
 import pathlib
 import unicodedata
@@ -76,11 +76,20 @@ for c in POINTS:
     elif normalizers.NFKD().normalize_str(chr(c)) != unicodedata.normalize("NFKD", chr(c)):
         assert normalizers.NFKD().normalize_str(chr(c)) == chr(c)
         compatible.add(c)
+nfd = normalizers.NFD().normalize_str
+no_class = {
+    c
+    for c in POINTS
+    if unicodedata.combining(chr(c))
+    and nfd("\u0345" + chr(c)) == "\u0345" + nfd(chr(c))
+    and nfd(chr(c) + "\u0334") == nfd(chr(c)) + "\u0334"
+}
 han = matched(r"\p{Han}", [c for c in new if CATEGORY[c] == "Cn"])
 word = matched(r"\w", POINTS)
 words = "[\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{24B6}-\\x{24E9}\\x{1F130}-\\x{1F149}\\x{1F150}-\\x{1F169}\\x{1F170}-\\x{1F189}]"
 odd = word ^ matched(words, POINTS)
 print(f"{len(new)} characters added, {len(numeric - numeric_14)} numbers, {len(punctuation_14 - punctuation)} no punctuation,")
+print(f"{len(no_class)} marks without a class")
 print(f"{len(lower_rows)} lower cases, {len(canonical)}+{len(compatible)} decompositions; \\w off by {len(odd)}: {sorted(odd)[:9]}")
 
 text = f"""// Written by tools/make_unicode_differences.py; do not edit.
@@ -96,6 +105,7 @@ namespace {{
 {plain("not_punctuation_table", punctuation_14 - punctuation)}
 {plain("no_canonical_table", canonical)}
 {plain("no_compatible_table", compatible)}
+{plain("no_combining_class_table", no_class)}
 {table("lower_table", "lower_case", lower_rows)}
 }}  // namespace
 
@@ -106,6 +116,7 @@ std::span<const code_range> added_punctuation() {{ return added_punctuation_tabl
 std::span<const code_range> not_punctuation() {{ return not_punctuation_table; }}
 std::span<const code_range> no_canonical_decomposition() {{ return no_canonical_table; }}
 std::span<const code_range> no_compatible_decomposition() {{ return no_compatible_table; }}
+std::span<const code_range> no_combining_class() {{ return no_combining_class_table; }}
 std::span<const lower_case> other_lower_cases() {{ return lower_table; }}
 
 }}  // namespace troupe::model::unicode

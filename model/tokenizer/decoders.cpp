@@ -87,7 +87,10 @@ void decoding::feed(std::size_t index, std::string_view chunk, std::string& out)
                           const bool drop = s.tokens == 0 && meta.drop_first;
                           feed(next, replace_all(in_utf8(meta.replacement), drop ? "" : " ", chunk), out);
                         },
-                        [&](const joining_decoder&) { feed(next, chunk, out); }},
+                        [&](const joining_decoder&) {
+                          if (s.tokens > 0) feed(next, " ", out);
+                          feed(next, chunk, out);
+                        }},
              *s.kind);
 }
 

@@ -35,6 +35,14 @@ struct mark {
   utf8proc_propval_t combining_class;
 };
 
+/// The combining class as the reference's tables have it, which lack some marks.
+utf8proc_propval_t combining_class(utf8proc_int32_t point) {
+  const auto c = static_cast<char32_t>(point);
+  if (c < 0x300) return 0;
+  const auto known = utf8proc_get_property(point)->combining_class;
+  return known != 0 && (find_added(c) || find_range(no_combining_class(), c)) ? utf8proc_propval_t{0} : known;
+}
+
 /// Canonical ordering (UAX #15): every run of characters with a combining class is sorted by it, stably.
 void sort_marks(std::vector<utf8proc_int32_t>& text) {
   std::vector<mark> run;
@@ -47,13 +55,34 @@ void sort_marks(std::vector<utf8proc_int32_t>& text) {
     run.clear();
   };
   for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto combining_class = utf8proc_get_property(text[i])->combining_class;
-    if (combining_class == 0)
+    const auto order = combining_class(text[i]);
+    if (order == 0)
       flush(i);
     else
-      run.push_back({text[i], combining_class});
+      run.push_back({text[i], order});
   }
   flush(text.size());
+}
+
+/// Canonical composition. A mark that the reference does not know as one stands between its neighbours like a letter.
+void compose(std::vector<utf8proc_int32_t>& text) {
+  const auto is_barrier = [](utf8proc_int32_t point) {
+    return point >= 0x300 && combining_class(point) != utf8proc_get_property(point)->combining_class;
+  };
+  std::size_t out = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    if (is_barrier(text[begin])) {
+      text[out++] = text[begin++];
+      continue;
+    }
+    auto end = begin;
+    while (end < text.size() && !is_barrier(text[end])) ++end;
+    const auto length = utf8proc_normalize_utf32(text.data() + begin, static_cast<utf8proc_ssize_t>(end - begin),
+                                                 static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
+    for (utf8proc_ssize_t i = 0; i < length; ++i) text[out++] = text[begin + static_cast<std::size_t>(i)];
+    begin = end;
+  }
+  text.resize(out);
 }
 
 }  // namespace
@@ -96,6 +125,7 @@ bool is_numeric(char32_t c) {
 
 bool is_punctuation(char32_t c) {
   if (c < 0x80) return (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) || (c >= 123 && c <= 126);
+  if (find_added(c)) return find_range(added_punctuation(), c);
   const auto kind = category(c);
   if (kind >= UTF8PROC_CATEGORY_PC && kind <= UTF8PROC_CATEGORY_PO) return !find_range(not_punctuation(), c);
   return find_range(added_punctuation(), c);
@@ -164,7 +194,7 @@ std::string normalize(std::string_view text, form to) {
     const auto c = at(text, i);
     i += c.length;
     const auto value = static_cast<utf8proc_int32_t>(c.value);
-    const bool kept = c.value < 0x80 || find_range(no_canonical_decomposition(), c.value) ||
+    const bool kept = c.value < 0x80 || find_added(c.value) || find_range(no_canonical_decomposition(), c.value) ||
                       (compatible && find_range(no_compatible_decomposition(), c.value));
     utf8proc_int32_t parts[32];  // the longest full decomposition has 18 characters
     const auto count = kept ? 0 : utf8proc_decompose_char(value, parts, 32, options, nullptr);
@@ -175,13 +205,10 @@ std::string normalize(std::string_view text, form to) {
   }
   sort_marks(points);
 
-  auto size = static_cast<utf8proc_ssize_t>(points.size());
-  if (to == form::nfc || to == form::nfkc)
-    size = utf8proc_normalize_utf32(points.data(), size,
-                                    static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
+  if (to == form::nfc || to == form::nfkc) compose(points);
   std::string out;
   out.reserve(text.size());
-  for (utf8proc_ssize_t i = 0; i < size; ++i) append(out, static_cast<char32_t>(points[static_cast<std::size_t>(i)]));
+  for (const auto point : points) append(out, static_cast<char32_t>(point));
   return out;
 }
 

@@ -25,6 +25,7 @@ std::span<const code_range> added_punctuation();            ///< Punctuation of 
 std::span<const code_range> not_punctuation();              ///< and what it does not count as such.
 std::span<const code_range> no_canonical_decomposition();   ///< Left as they are by every form,
 std::span<const code_range> no_compatible_decomposition();  ///< by the compatibility forms.
+std::span<const code_range> no_combining_class();           ///< Marks that stay where they are when sorting.
 std::span<const lower_case> other_lower_cases();            ///< Lower case that differs.
 
 }  // namespace troupe::model::unicode
