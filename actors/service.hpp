@@ -42,21 +42,22 @@ struct generation_request {
   steady_time deadline = no_deadline;        ///< For the whole answer.
   steady_time queue_deadline = no_deadline;  ///< Until the first step that works on it.
   cancel_token cancel;
-  /// Null: never paused. The sink adds what it takes and releases what it has written; actors only look whether it is full.
+  /// Null: never paused. The sink adds what it takes and releases what it has written; actors only look whether it is
+  /// full.
   std::shared_ptr<flow_window> window;
 
   prompt_input prompt;
   bool add_special_tokens = true;
-  bool parse_special_tokens = true;          ///< For text prompts; chats never parse them in user text.
+  bool parse_special_tokens = true;  ///< For text prompts; chats never parse them in user text.
   model::sampling_params sampling;
-  std::optional<std::uint32_t> max_tokens;   ///< Nothing: to the end of the context. 0 scores the prompt only.
+  std::optional<std::uint32_t> max_tokens;  ///< Nothing: to the end of the context. 0 scores the prompt only.
   std::vector<std::string> stop;
   std::vector<token_id> stop_token_ids;
   std::uint32_t n = 1;
-  bool echo = false;                         ///< Choices' text starts with the prompt.
-  int prompt_logprobs = -1;                  ///< Alternatives per prompt token; -1: none.
-  bool skip_special_tokens = true;           ///< In the answer's text.
-  bool use_cache = true;                     ///< May be answered from the result cache.
+  bool echo = false;                ///< Choices' text starts with the prompt.
+  int prompt_logprobs = -1;         ///< Alternatives per prompt token; -1: none.
+  bool skip_special_tokens = true;  ///< In the answer's text.
+  bool use_cache = true;            ///< May be answered from the result cache.
   bool store_in_cache = true;
 };
 
@@ -67,19 +68,26 @@ struct token_detail {
   std::string text;
   std::string bytes;
   std::optional<float> logprob;
-  struct alternative { token_id id; std::string text; std::string bytes; float logprob; };
+  struct alternative {
+    token_id id;
+    std::string text;
+    std::string bytes;
+    float logprob;
+  };
   std::vector<alternative> top;
 };
 
 enum class finish_reason { stop, length };
 std::string_view to_string(finish_reason reason);
 
-/// What a sink receives, in order: started once; deltas and one finished per choice; then done. Or failed, at any point, last.
+/// What a sink receives, in order: started once; deltas and one finished per choice; then done. Or failed, at any
+/// point, last.
 struct generation_started {
   std::vector<token_id> prompt_ids;
-  std::vector<token_detail> prompt_details;  ///< With prompt_logprobs >= 0: one per prompt token; the first has no logprob.
-  std::string prompt_text;                   ///< With echo.
-  std::string cache = "miss";                ///< X-Cache: memory or miss.
+  std::vector<token_detail>
+      prompt_details;          ///< With prompt_logprobs >= 0: one per prompt token; the first has no logprob.
+  std::string prompt_text;     ///< With echo.
+  std::string cache = "miss";  ///< X-Cache: memory or miss.
   std::chrono::seconds cache_age{0};
 };
 struct generation_delta {
@@ -118,7 +126,7 @@ struct tokenize_request {
 
 struct stage_health {
   std::string stage;
-  bool working = false;                     ///< Has work now.
+  bool working = false;  ///< Has work now.
   std::chrono::milliseconds since_progress{0};
   bool stalled = false;
 };
@@ -165,7 +173,7 @@ class service {
   const model::opened_model* model() const;  ///< Null while loading.
   std::string served_name() const;
   std::uint32_t max_context() const;  ///< 0 while loading.
-  health_report health() const;  ///< Never blocks on an actor.
+  health_report health() const;       ///< Never blocks on an actor.
   expert_report experts() const;
   prometheus::Registry& metrics();
 

@@ -22,11 +22,11 @@ std::string_view to_string(precision p);
 /// What one sequence adds to a step: `tokens` at positions first_position, first_position + 1, ... Keys and values of
 /// earlier positions are already in `pages`; the step writes those of its own tokens.
 struct step_sequence {
-  std::span<const token_id> tokens;        ///< One for decode, many for a chunk of prefill; ids below the vocabulary size.
+  std::span<const token_id> tokens;  ///< One for decode, many for a chunk of prefill; ids below the vocabulary size.
   std::uint32_t first_position = 0;
-  std::uint32_t prompt_tokens = 0;         ///< Length of the whole prompt: dynamic RoPE's base depends on it.
-  std::span<const page_index> pages;       ///< Covers positions [0, first_position + tokens.size()).
-  std::span<const std::uint32_t> wanted;   ///< Ascending indices into `tokens` whose next-token logits are wanted.
+  std::uint32_t prompt_tokens = 0;        ///< Length of the whole prompt: dynamic RoPE's base depends on it.
+  std::span<const page_index> pages;      ///< Covers positions [0, first_position + tokens.size()).
+  std::span<const std::uint32_t> wanted;  ///< Ascending indices into `tokens` whose next-token logits are wanted.
 };
 
 struct step_output {
@@ -40,8 +40,8 @@ class backend {
  public:
   virtual ~backend() = default;
 
-  /// Computes one step. Loads missing experts itself (a demand load). On error nothing of the batch may be used, and the
-  /// caller recomputes the sequences from their tokens. `output` is reused between calls to save allocations.
+  /// Computes one step. Loads missing experts itself (a demand load). On error nothing of the batch may be used, and
+  /// the caller recomputes the sequences from their tokens. `output` is reused between calls to save allocations.
   virtual result<void> step(std::span<const step_sequence> batch, step_output& output) = 0;
 
   virtual std::uint32_t page_count() const = 0;  ///< KV pages; valid page indices are [0, page_count).
@@ -58,8 +58,8 @@ class backend {
 
 struct backend_options {
   engine::precision precision = precision::int8;
-  std::uint32_t kv_pages = 0;   ///< > 0
-  std::uint32_t threads = 0;    ///< 0: one per core.
+  std::uint32_t kv_pages = 0;  ///< > 0
+  std::uint32_t threads = 0;   ///< 0: one per core.
 };
 
 }  // namespace troupe::engine

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "actors/messages.hpp"
+#include "actors/metrics.hpp"
+#include "engine/step_scheduler.hpp"
+
+namespace troupe::actors {
+
+/// What the batch collector knows and decides, without an actor: requests with their choices, their sequences in the
+/// scheduler, the step at work. Each call may produce updates for the dispatcher; the actor sends them.
+class batch_core {
+ public:
+  batch_core(engine::scheduler_limits limits, std::uint32_t pages, const std::vector<token_id>& end_tokens,
+             std::size_t vocabulary, metrics& measured);
+
+  /// Takes a prepared request in, one sequence for each choice. Ends it at once when there is nothing to compute or no
+  /// room.
+  void add(request_ptr context, ticket_ptr held, steady_time now);
+  /// A stop string ended a choice.
+  void stop(request_id id, std::uint32_t choice);
+  /// The next step, or null. There is at most one step out.
+  step_job_ptr next_step(steady_time now);
+  /// The step came back.
+  void step_done(const step_job& job, steady_time now);
+  /// Nothing of the step may be used: its sequences are computed again, one at a time, so that the one at fault fails
+  /// alone.
+  void step_failed(const error& why);
+  /// The executor died: as above, but nobody is suspected.
+  void step_lost();
+
+  std::vector<choice_update> take_updates() { return std::exchange(updates_, {}); }
+  /// Requests that failed here: the dispatcher forgets their texts.
+  std::vector<request_ptr> take_forgotten() { return std::exchange(forgotten_, {}); }
+
+  bool step_out() const { return step_out_.has_value(); }
+  bool idle() const { return scheduler_.idle(); }
+  std::optional<steady_time> wake_at() const { return scheduler_.wake_at(); }
+  std::uint32_t pages_used() const { return pages_.used(); }
+  const engine::step_scheduler& scheduler() const { return scheduler_; }
+
+ private:
+  struct choice {
+    sequence_id sequence;
+    std::shared_ptr<model::sampler> sampler;
+    bool ended = false;
+    std::optional<steady_time> last_token;
+  };
+  struct record {
+    request_ptr context;
+    ticket_ptr held;
+    std::vector<choice> choices;
+    std::vector<model::sampled_token> scores;
+    bool scores_sent = false;            ///< Or not wanted: updates need not wait for them.
+    std::vector<choice_update> pending;  ///< A client hears of the prompt's scores before of any token.
+    std::optional<steady_time> first_step;
+    std::optional<steady_time> first_token;
+  };
+  struct owner {
+    request_id request;
+    std::uint32_t choice;
+  };
+
+  void drop(const engine::dropped_sequence& dropped);
+  void fail(request_id id, error why);
+  void end_choice(record& r, std::uint32_t index, generation_finished end);
+  void finish_if_done(request_id id, steady_time now);
+  std::shared_ptr<model::sampler> make_sampler(const generation_request& request, std::span<const token_id> prompt,
+                                               std::uint32_t index) const;
+  void rebuild_samplers();
+  step_entry entry_for(const engine::step_item& item);
+  void take_outcome(const step_entry& entry, const step_outcome& outcome, steady_time now);
+  void take_token(record& r, std::uint32_t index, const model::sampled_token& token, steady_time now);
+  std::optional<generation_finished> end_after(const record& r, std::uint32_t index, token_id token) const;
+  void send_scores(record& r);
+  void send(record& r, choice_update update);
+  void update_gauges();
+
+  engine::page_pool pages_;
+  engine::step_scheduler scheduler_;
+  std::vector<token_id> end_tokens_;
+  std::size_t vocabulary_;
+  metrics& measured_;
+  std::unordered_map<request_id, record> records_;
+  std::unordered_map<sequence_id, owner> owners_;
+  std::optional<step_job_ptr> step_out_;
+  std::deque<sequence_id> suspects_;  ///< To be computed alone.
+  std::vector<choice_update> updates_;
+  std::vector<request_ptr> forgotten_;
+  std::uint64_t next_sequence_ = 1;
+  std::uint64_t counted_preemptions_ = 0;
+};
+
+}  // namespace troupe::actors

@@ -1,0 +1,114 @@
+#include "actors/house.hpp"
+
+namespace troupe::actors {
+namespace {
+
+/// Mailboxes behind admission hold what was admitted: their bounds only catch mistakes.
+constexpr std::int64_t admitted_only = 0;
+
+}  // namespace
+
+house::house(const config::settings& configured, const std::string& served_name, clock_function now)
+    : settings(configured), clock(std::move(now)), measured(served_name) {
+  const auto make = [this](const char* name, std::int64_t bound) {
+    return std::make_shared<stage>(name, bound, measured, clock);
+  };
+  const std::int64_t queue = settings.limits.max_queued_requests;
+  gateway_stage = make("gateway", 4 * queue + 64);
+  admission_stage = make("admission", 4 * queue + 64);
+  cache_stage = make("memory_cache", admitted_only);
+  preparer_stage = make("preparer", queue + 64);
+  collector_stage = make("batch_collector", admitted_only);
+  executor_stage = make("executor", admitted_only);
+  dispatcher_stage = make("dispatcher", admitted_only);
+  loader_stage = make("expert_loader", admitted_only);
+}
+
+std::vector<std::shared_ptr<stage>> house::stages() const {
+  return {gateway_stage,   admission_stage, cache_stage,      preparer_stage,
+          collector_stage, executor_stage,  dispatcher_stage, loader_stage};
+}
+
+preparer_actor house::next_preparer() {
+  const std::lock_guard lock(handles_);
+  return preparers_.empty() ? preparer_actor() : preparers_[turn_++ % preparers_.size()];
+}
+
+void house::put_preparer(std::size_t index, preparer_actor handle) {
+  const std::lock_guard lock(handles_);
+  if (index >= preparers_.size()) preparers_.resize(index + 1);
+  preparers_[index] = std::move(handle);
+}
+
+std::vector<caf::actor> house::all_handles() const {
+  const std::lock_guard lock(handles_);
+  std::vector<caf::actor> out;
+  const auto add = [&](const auto& handle) {
+    if (handle) out.push_back(caf::actor_cast<caf::actor>(handle));
+  };
+  add(gateway);
+  add(admission);
+  add(memory_cache);
+  for (const auto& preparer : preparers_) add(preparer);
+  add(batch_collector);
+  add(executor);
+  add(dispatcher);
+  add(expert_loader);
+  return out;
+}
+
+void house::clear_handles() {
+  const std::lock_guard lock(handles_);
+  preparers_.clear();
+  gateway = nullptr;
+  admission = nullptr;
+  memory_cache = nullptr;
+  batch_collector = nullptr;
+  executor = nullptr;
+  dispatcher = nullptr;
+  expert_loader = nullptr;
+}
+
+void house::count_experts(std::span<const std::uint32_t> step) {
+  if (step.empty()) return;
+  const auto& spec = model->spec();
+  const std::lock_guard lock(counts_);
+  if (!stats_)
+    stats_ = std::make_unique<engine::expert_stats>(static_cast<std::uint32_t>(spec.layers.size()), spec.moe.experts);
+  stats_->add(step);
+  std::uint64_t total = 0;
+  for (const std::uint32_t count : step) total += count;
+  measured.expert_tokens.Increment(static_cast<double>(total));
+  double imbalance = 0.0;
+  std::uint32_t sparse = 0;
+  for (std::uint32_t l = 0; l < stats_->layers(); ++l) {
+    if (!spec.layers[l].sparse) continue;
+    imbalance += stats_->imbalance(l);
+    ++sparse;
+  }
+  if (sparse != 0) measured.expert_imbalance.Set(imbalance / sparse);
+}
+
+expert_report house::experts() const {
+  expert_report report;
+  if (!model || !backend) return report;
+  report.precision = settings.model.precision;
+  const auto& spec = model->spec();
+  const std::lock_guard lock(counts_);
+  for (std::uint32_t l = 0; l < spec.layers.size(); ++l) {
+    auto& row = report.layers.emplace_back();
+    if (!spec.layers[l].sparse) continue;
+    for (std::uint32_t e = 0; e < spec.moe.experts; ++e) {
+      const expert_id id{static_cast<std::uint16_t>(l), static_cast<std::uint16_t>(e)};
+      expert_entry entry;
+      entry.tokens = stats_ ? stats_->tokens(l, e) : 0;
+      entry.share = stats_ ? stats_->share(l, e) : 0.0;
+      entry.resident = backend->expert_resident(id);
+      entry.bytes = backend->expert_bytes(id);
+      row.push_back(entry);
+    }
+  }
+  return report;
+}
+
+}  // namespace troupe::actors

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "actors/messages.hpp"
+#include "actors/metrics.hpp"
+#include "engine/expert_stats.hpp"
+
+namespace troupe::actors {
+
+/// What all stages of one service share: the settings, the model, the stages' credits and the present handle of each
+/// stage. Stages look a handle up for each message, since the supervisor puts a new one in place of a dead one. Any
+/// thread may call any member; the plain members are set before the first actor starts, and never after.
+class house {
+ public:
+  house(const config::settings& configured, const std::string& served_name, clock_function now);
+
+  const config::settings settings;
+  const clock_function clock;
+  metrics measured;
+
+  // Set when the model is loaded.
+  std::shared_ptr<const model::opened_model> model;
+  std::shared_ptr<engine::backend> backend;
+  std::uint32_t max_context = 0;
+
+  // Credits, in the order of a request's way.
+  std::shared_ptr<stage> gateway_stage, admission_stage, cache_stage, preparer_stage, collector_stage, executor_stage,
+      dispatcher_stage, loader_stage;
+  std::vector<std::shared_ptr<stage>> stages() const;
+
+  template <class Handle>
+  Handle get(const Handle house::*which) const {
+    const std::lock_guard lock(handles_);
+    return this->*which;
+  }
+  template <class Handle>
+  void put(Handle house::*which, Handle handle) {
+    const std::lock_guard lock(handles_);
+    this->*which = std::move(handle);
+  }
+  /// A preparer, each in turn.
+  preparer_actor next_preparer();
+  void put_preparer(std::size_t index, preparer_actor handle);
+  std::vector<caf::actor> all_handles() const;
+  /// Forgets all handles, so that actors without other owners can end.
+  void clear_handles();
+
+  gateway_actor gateway;
+  admission_actor admission;
+  memory_cache_actor memory_cache;
+  batch_collector_actor batch_collector;
+  executor_actor executor;
+  dispatcher_actor dispatcher;
+  expert_loader_actor expert_loader;
+
+  /// Routing counts, added by the collector and read by whoever asks.
+  void count_experts(std::span<const std::uint32_t> step);
+  expert_report experts() const;
+  std::atomic<std::size_t> experts_to_load{0};
+  std::atomic<std::size_t> experts_loaded{0};
+
+ private:
+  mutable std::mutex handles_;
+  std::vector<preparer_actor> preparers_;
+  std::size_t turn_ = 0;
+  mutable std::mutex counts_;
+  std::unique_ptr<engine::expert_stats> stats_;
+};
+using house_ptr = std::shared_ptr<house>;
+
+}  // namespace troupe::actors

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <caf/all.hpp>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "actors/request_context.hpp"
+#include "actors/stage.hpp"
+#include "actors/step_job.hpp"
+
+/// The protocols of the single-node actors. Every message about a request carries its context, which holds the id, the
+/// deadline and the cancel token, and a ticket: the credit of the mailbox it is sent to. All of it stays in this
+/// process.
+namespace troupe::actors {
+
+/// Text to tokens, or back, outside of a generation.
+struct text_call {
+  std::variant<tokenize_request, std::vector<token_id>> what;
+  std::function<void(result<std::vector<token_id>>)> tokens;
+  std::function<void(result<std::string>)> text;
+};
+using text_call_ptr = std::shared_ptr<text_call>;
+
+/// What a step brought for one choice of one request.
+struct choice_update {
+  request_ptr context;
+  std::uint32_t choice = 0;
+  std::optional<model::sampled_token> token;
+  bool hidden = false;  ///< The token ended the answer and is not part of its text.
+  std::optional<generation_finished> end;
+  std::shared_ptr<const std::vector<model::sampled_token>> prompt_scores;
+};
+using update_batch = std::shared_ptr<const std::vector<choice_update>>;
+
+using submit_atom = caf::atom_constant<caf::atom("submit")>;
+using ended_atom = caf::atom_constant<caf::atom("ended")>;
+using drain_atom = caf::atom_constant<caf::atom("drain")>;
+using fail_all_atom = caf::atom_constant<caf::atom("failall")>;
+using lost_atom = caf::atom_constant<caf::atom("lost")>;
+using enter_atom = caf::atom_constant<caf::atom("enter")>;
+using look_up_atom = caf::atom_constant<caf::atom("lookup")>;
+using store_atom = caf::atom_constant<caf::atom("store")>;
+using prepare_atom = caf::atom_constant<caf::atom("prepare")>;
+using text_atom = caf::atom_constant<caf::atom("text")>;
+using add_atom = caf::atom_constant<caf::atom("add")>;
+using stop_atom = caf::atom_constant<caf::atom("stop")>;
+using tick_atom = caf::atom_constant<caf::atom("tick")>;
+using run_atom = caf::atom_constant<caf::atom("run")>;
+using done_atom = caf::atom_constant<caf::atom("done")>;
+using update_atom = caf::atom_constant<caf::atom("update")>;
+using forget_atom = caf::atom_constant<caf::atom("forget")>;
+using load_atom = caf::atom_constant<caf::atom("load")>;
+using restart_atom = caf::atom_constant<caf::atom("restart")>;
+
+/// The table of requests inside. `drain` refuses what comes from now on; `lost` fails what a dead stage held.
+using gateway_actor =
+    caf::typed_actor<caf::reacts_to<submit_atom, request_ptr, ticket_ptr>, caf::reacts_to<ended_atom, request_ptr>,
+                     caf::reacts_to<drain_atom>, caf::reacts_to<fail_all_atom, std::string>,
+                     caf::reacts_to<lost_atom, std::string>>;
+/// Lets requests in or tells them when to come back.
+using admission_actor =
+    caf::typed_actor<caf::reacts_to<enter_atom, request_ptr, ticket_ptr>, caf::reacts_to<ended_atom, request_ptr>>;
+/// The result cache's first tier.
+using memory_cache_actor =
+    caf::typed_actor<caf::reacts_to<look_up_atom, request_ptr, ticket_ptr>, caf::reacts_to<store_atom, request_ptr>>;
+/// Templates and tokenizes.
+using preparer_actor = caf::typed_actor<caf::reacts_to<prepare_atom, request_ptr, ticket_ptr>,
+                                        caf::reacts_to<text_atom, text_call_ptr, ticket_ptr>>;
+/// Owns the sequences. `stop`: a stop string ended this choice.
+using batch_collector_actor =
+    caf::typed_actor<caf::reacts_to<add_atom, request_ptr, ticket_ptr>,
+                     caf::reacts_to<stop_atom, request_ptr, std::uint32_t>, caf::reacts_to<tick_atom>>;
+/// Runs steps; an error tells that nothing of the step may be used.
+using executor_actor = caf::typed_actor<caf::replies_to<run_atom, step_job_ptr>::with<done_atom>>;
+/// Turns tokens into clients' events.
+using dispatcher_actor =
+    caf::typed_actor<caf::reacts_to<update_atom, update_batch, ticket_ptr>, caf::reacts_to<forget_atom, request_ptr>>;
+/// Brings experts into memory in the background.
+using expert_loader_actor = caf::typed_actor<caf::reacts_to<load_atom>>;
+
+}  // namespace troupe::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::request_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::ticket_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::text_call_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::step_job_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::update_batch)

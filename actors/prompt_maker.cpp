@@ -1,0 +1,120 @@
+#include "actors/prompt_maker.hpp"
+
+#include <algorithm>
+
+namespace troupe::actors {
+
+prompt_memo::tokens prompt_memo::find(const std::string& key) {
+  const std::lock_guard lock(guard_);
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return nullptr;
+  recent_.splice(recent_.begin(), recent_, found->second);
+  return found->second->second;
+}
+
+void prompt_memo::store(std::string key, tokens value) {
+  const std::lock_guard lock(guard_);
+  if (limit_ == 0 || entries_.contains(key)) return;
+  if (entries_.size() >= limit_) {
+    entries_.erase(recent_.back().first);
+    recent_.pop_back();
+  }
+  recent_.emplace_front(std::move(key), std::move(value));
+  entries_.emplace(recent_.front().first, recent_.begin());
+}
+
+prompt_maker::prompt_maker(const model::tokenizer& text, const model::chat_template* chat, std::size_t vocabulary,
+                           std::uint32_t max_context, std::size_t memo_entries)
+    : text_(text), chat_(chat), vocabulary_(vocabulary), max_context_(max_context), memo_(memo_entries) {
+  for (std::size_t id = 0; id < text.vocab_size(); ++id)
+    longest_token_ = std::max(longest_token_, text.token_text(static_cast<token_id>(id)).size());
+}
+
+result<void> prompt_maker::check_length(std::size_t bytes, std::string_view field) const {
+  const std::size_t most = (std::size_t{max_context_} + 1) * longest_token_;
+  if (bytes <= most) return {};
+  return error{error_kind::invalid,
+               "the prompt has " + std::to_string(bytes) + " bytes and cannot fit the context of " +
+                   std::to_string(max_context_) + " tokens",
+               std::string(field)};
+}
+
+result<std::vector<token_id>> prompt_maker::tokens_of_text(const std::string& text, bool add_special,
+                                                           bool parse_special) {
+  if (auto fits = check_length(text.size(), "prompt"); !fits) return std::move(fits).error();
+  std::string key = {add_special ? 's' : '-', parse_special ? 'p' : '-'};
+  key += text;
+  if (const auto known = memo_.find(key)) return *known;
+  auto ids =
+      text_.encode(text, add_special, parse_special ? model::special_tokens::parse : model::special_tokens::as_text);
+  memo_.store(std::move(key), std::make_shared<const std::vector<token_id>>(ids));
+  return ids;
+}
+
+result<std::vector<token_id>> prompt_maker::tokens_of_chat(const chat_prompt& chat,
+                                                           std::chrono::system_clock::time_point now) {
+  if (chat_ == nullptr)
+    return error{error_kind::invalid,
+                 "this model has no chat template; use /v1/completions or name one with --chat-template", "messages"};
+  boost::json::object variables = chat.variables;
+  variables["add_generation_prompt"] = chat.add_generation_prompt;
+  const auto set_token = [&](const char* name, std::optional<token_id> id) {
+    if (id) variables[name] = text_.token_text(*id);
+  };
+  set_token("bos_token", text_.bos());
+  set_token("eos_token", text_.eos());
+  auto rendered = chat_->render(variables, now);
+  if (!rendered) {
+    error failure = std::move(rendered).error();
+    if (failure.place.empty()) failure.place = "messages";
+    return failure;
+  }
+  if (auto fits = check_length(rendered->text.size(), "messages"); !fits) return std::move(fits).error();
+
+  std::vector<model::prompt_span> spans;
+  std::string key = "c";
+  const std::string_view text = rendered->text;
+  std::size_t at = 0;
+  for (const auto& user : rendered->from_user) {
+    if (user.begin > at) spans.push_back({text.substr(at, user.begin - at), false});
+    spans.push_back({text.substr(user.begin, user.end - user.begin), true});
+    key += std::to_string(user.begin) + '-' + std::to_string(user.end) + ',';
+    at = user.end;
+  }
+  if (at < text.size()) spans.push_back({text.substr(at), false});
+  key += text;
+  if (const auto known = memo_.find(key)) return *known;
+  auto ids = text_.encode_spans(spans, false);  // the template writes BOS itself
+  memo_.store(std::move(key), std::make_shared<const std::vector<token_id>>(ids));
+  return ids;
+}
+
+result<std::vector<token_id>> prompt_maker::tokens_of(const prompt_input& prompt, bool add_special, bool parse_special,
+                                                      std::chrono::system_clock::time_point now) {
+  if (const auto* text = std::get_if<std::string>(&prompt)) return tokens_of_text(*text, add_special, parse_special);
+  if (const auto* chat = std::get_if<chat_prompt>(&prompt)) return tokens_of_chat(*chat, now);
+  const auto& ids = std::get<std::vector<token_id>>(prompt);
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    if (ids[i] < 0 || static_cast<std::size_t>(ids[i]) >= vocabulary_)
+      return error{
+          error_kind::invalid,
+          "token id " + std::to_string(ids[i]) + " is outside the vocabulary of " + std::to_string(vocabulary_),
+          "prompt[" + std::to_string(i) + "]"};
+  return ids;
+}
+
+result<prompt_maker::room> prompt_maker::room_for(std::size_t prompt_tokens,
+                                                  std::optional<std::uint32_t> max_tokens) const {
+  if (prompt_tokens == 0) return error{error_kind::invalid, "the prompt is empty: it has no token", "prompt"};
+  const std::string context = "the model's context holds " + std::to_string(max_context_) + " tokens, the prompt has " +
+                              std::to_string(prompt_tokens);
+  if (prompt_tokens > max_context_ || (!max_tokens && prompt_tokens == max_context_))
+    return error{error_kind::invalid, context + " and leaves no room for an answer", "prompt"};
+  const auto left = static_cast<std::uint32_t>(max_context_ - prompt_tokens);
+  if (max_tokens && *max_tokens > left)
+    return error{error_kind::invalid, context + " and max_tokens asks for " + std::to_string(*max_tokens) + " more",
+                 "max_tokens"};
+  return room{max_tokens.value_or(left)};
+}
+
+}  // namespace troupe::actors

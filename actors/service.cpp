@@ -1,0 +1,244 @@
+#include "actors/service.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <caf/all.hpp>
+
+#include <condition_variable>
+#include <future>
+#include <thread>
+
+#include "actors/prompt_maker.hpp"
+#include "actors/stages.hpp"
+#include "actors/supervisor.hpp"
+
+namespace troupe::actors {
+namespace {
+
+/// Actors' own threads: enough for two cores' worth of messages; computing happens on the executor's and the backend's.
+constexpr std::size_t scheduler_threads = 2;
+
+struct actor_config : caf::actor_system_config {
+  actor_config() {
+    set("scheduler.max-threads", scheduler_threads);
+    set("logger.console", caf::atom("none"));
+  }
+};
+
+steady_time real_clock() { return std::chrono::steady_clock::now(); }
+
+}  // namespace
+
+std::string_view to_string(finish_reason reason) { return reason == finish_reason::stop ? "stop" : "length"; }
+
+struct service::parts {
+  explicit parts(const config::settings& configured)
+      : shared(std::make_shared<house>(configured, configured.model.name.empty() ? "default" : configured.model.name,
+                                       real_clock)),
+        system(config) {}
+
+  void load(loader make);
+  void start_actors(loaded_model loaded);
+  bool serving() const { return state.load() == health_report::state_kind::ready; }
+  void request_ended(request_context& context);
+
+  house_ptr shared;
+  actor_config config;
+  caf::actor_system system;
+  supervisor_actor supervisor;
+  std::shared_ptr<prompt_maker> maker;
+
+  std::atomic<health_report::state_kind> state{health_report::state_kind::loading};
+  std::atomic<std::uint64_t> inside{0};  ///< Requests that were taken and have not ended.
+  std::mutex guard;
+  std::condition_variable changed;  ///< `state` left loading, or `inside` fell.
+  std::optional<error> load_failure;
+  std::thread loading;
+  bool stopped = false;
+};
+
+void service::parts::start_actors(loaded_model loaded) {
+  const auto& limit = shared->settings.model.max_context;
+  shared->model = std::move(loaded.model);
+  shared->backend = std::move(loaded.backend);
+  const std::uint32_t own = shared->model->spec().max_context;
+  shared->max_context = limit == 0 ? own : std::min(limit, own);
+  // What the KV cache cannot hold even for a single sequence is no context that can be promised.
+  const std::uint64_t held = std::uint64_t{shared->backend->page_count()} * engine::page_tokens;
+  if (held < shared->max_context) {
+    spdlog::warn("the KV cache holds {} tokens: the context is cut from {} to that; raise --kv-cache-memory for more",
+                 held, shared->max_context);
+    shared->max_context = static_cast<std::uint32_t>(held);
+  }
+  maker = std::make_shared<prompt_maker>(shared->model->text(), shared->model->chat(), shared->model->spec().vocab,
+                                         shared->max_context, shared->settings.limits.prompt_memo);
+  supervisor = spawn_supervisor(system, shared, maker);
+}
+
+void service::parts::load(loader make) {
+  result<loaded_model> loaded = error{error_kind::internal, "the loader did not run", {}};
+  try {
+    loaded = make();
+  } catch (const std::exception& failure) {
+    loaded = error{error_kind::internal, std::string("loading failed: ") + failure.what(), {}};
+  }
+  if (loaded) start_actors(*std::move(loaded));
+  const std::lock_guard lock(guard);
+  if (!loaded) load_failure = std::move(loaded).error();
+  auto expected = health_report::state_kind::loading;  // a stop may have come meanwhile
+  state.compare_exchange_strong(expected,
+                                load_failure ? health_report::state_kind::failed : health_report::state_kind::ready);
+  changed.notify_all();
+}
+
+void service::parts::request_ended(request_context& context) {
+  auto& measured = shared->measured;
+  if (context.failure) measured.request_failure.Add({{"kind", std::string(to_string(*context.failure))}}).Increment();
+  measured.request_latency.Observe(std::chrono::duration<double>(shared->clock() - context.arrived).count());
+  {
+    const std::lock_guard lock(guard);
+    --inside;
+  }
+  changed.notify_all();
+}
+
+std::unique_ptr<service> service::start(const config::settings& settings, loader load) {
+  std::unique_ptr<service> out(new service(std::make_unique<parts>(settings)));
+  parts* raw = out->parts_.get();
+  raw->loading = std::thread([raw, make = std::move(load)]() mutable { raw->load(std::move(make)); });
+  return out;
+}
+
+service::service(std::unique_ptr<parts> p) : parts_(std::move(p)) {}
+service::~service() { stop(); }
+
+result<void> service::wait_until_loaded() {
+  std::unique_lock lock(parts_->guard);
+  parts_->changed.wait(lock, [&] { return parts_->state.load() != health_report::state_kind::loading; });
+  if (parts_->load_failure) return *parts_->load_failure;
+  return {};
+}
+
+void service::generate(generation_request request, event_sink sink) {
+  parts* p = parts_.get();
+  if (!p->serving()) {
+    const bool loading = p->state.load() == health_report::state_kind::loading;
+    sink(generation_failed{
+        {error_kind::unavailable, loading ? "the model is still loading" : "the server is shutting down", "gateway"},
+        std::chrono::seconds(1)});
+    return;
+  }
+  {
+    const std::lock_guard lock(p->guard);
+    ++p->inside;
+  }
+  const auto shared = p->shared;
+  // The last event goes out first; then the tables hear of it. The actors hold the context until they have.
+  auto on_end = [p, shared](request_context& ended) {
+    const auto self = ended.shared_from_this();
+    if (const auto gateway = shared->get(&house::gateway)) caf::anon_send(gateway, ended_atom::value, self);
+    if (const auto admission = shared->get(&house::admission)) caf::anon_send(admission, ended_atom::value, self);
+    p->request_ended(ended);
+  };
+  const auto context =
+      std::make_shared<request_context>(std::move(request), std::move(sink), shared->clock(), std::move(on_end));
+  auto entered = enter(shared->gateway_stage);
+  if (!entered)
+    return context->fail({error_kind::overloaded, "too many requests arrive at once", "gateway"},
+                         std::chrono::seconds(1));
+  caf::anon_send(shared->get(&house::gateway), submit_atom::value, context, entered);
+}
+
+void service::tokenize(tokenize_request request, std::function<void(result<std::vector<token_id>>)> done) {
+  if (!parts_->serving()) return done(error{error_kind::unavailable, "the model is not ready", "preparer"});
+  auto entered = enter(parts_->shared->preparer_stage);
+  if (!entered) return done(error{error_kind::overloaded, "too many prompts are being prepared", "preparer"});
+  auto call = std::make_shared<text_call>();
+  call->what = std::move(request);
+  call->tokens = std::move(done);
+  caf::anon_send(parts_->shared->next_preparer(), text_atom::value, call, entered);
+}
+
+void service::detokenize(std::vector<token_id> ids, std::function<void(result<std::string>)> done) {
+  if (!parts_->serving()) return done(error{error_kind::unavailable, "the model is not ready", "preparer"});
+  auto entered = enter(parts_->shared->preparer_stage);
+  if (!entered) return done(error{error_kind::overloaded, "too many prompts are being prepared", "preparer"});
+  auto call = std::make_shared<text_call>();
+  call->what = std::move(ids);
+  call->text = std::move(done);
+  caf::anon_send(parts_->shared->next_preparer(), text_atom::value, call, entered);
+}
+
+const model::opened_model* service::model() const {
+  const auto state = parts_->state.load();
+  const bool there = state == health_report::state_kind::ready || state == health_report::state_kind::draining;
+  return there ? parts_->shared->model.get() : nullptr;
+}
+
+std::string service::served_name() const {
+  const auto& name = parts_->shared->settings.model.name;
+  if (!name.empty()) return name;
+  const auto* opened = model();
+  return opened != nullptr ? opened->name() : "default";
+}
+
+std::uint32_t service::max_context() const { return model() != nullptr ? parts_->shared->max_context : 0; }
+
+health_report service::health() const {
+  health_report report;
+  report.state = parts_->state.load();
+  const steady_time now = parts_->shared->clock();
+  for (const auto& one : parts_->shared->stages()) {
+    stage_health entry;
+    entry.stage = one->name();
+    entry.working = one->depth() > 0;
+    entry.since_progress = entry.working ? one->progress().since(now) : std::chrono::milliseconds(0);
+    entry.stalled = one->progress().stalled(now, parts_->shared->settings.supervision.stall_limit);
+    report.healthy = report.healthy && !entry.stalled;
+    report.stages.push_back(std::move(entry));
+  }
+  if (report.state == health_report::state_kind::ready || report.state == health_report::state_kind::draining) {
+    const std::size_t total = parts_->shared->experts_to_load.load();
+    report.loading_progress =
+        total == 0 ? 1.0 : static_cast<double>(parts_->shared->experts_loaded.load()) / static_cast<double>(total);
+  }
+  if (report.state == health_report::state_kind::failed) report.healthy = false;
+  return report;
+}
+
+expert_report service::experts() const { return model() != nullptr ? parts_->shared->experts() : expert_report{}; }
+prometheus::Registry& service::metrics() { return parts_->shared->measured.registry(); }
+
+void service::stop() {
+  parts& p = *parts_;
+  {
+    const std::lock_guard lock(p.guard);
+    if (p.stopped) return;
+    p.stopped = true;
+    p.state = health_report::state_kind::draining;
+  }
+  p.changed.notify_all();
+  if (p.loading.joinable()) p.loading.join();
+  if (p.supervisor) {
+    const auto& shared = p.shared;
+    caf::anon_send(p.supervisor, drain_atom::value);
+    caf::anon_send(shared->get(&house::gateway), drain_atom::value);
+    std::unique_lock lock(p.guard);
+    const auto limit = shared->settings.supervision.drain_limit;
+    if (!p.changed.wait_for(lock, limit, [&] { return p.inside == 0; })) {
+      lock.unlock();
+      caf::anon_send(shared->get(&house::gateway), fail_all_atom::value,
+                     std::string("the server shut down before the answer was complete"));
+      lock.lock();
+      p.changed.wait_for(lock, std::chrono::seconds(5), [&] { return p.inside == 0; });
+    }
+    lock.unlock();
+    for (const auto& handle : shared->all_handles()) caf::anon_send_exit(handle, caf::exit_reason::user_shutdown);
+    caf::anon_send_exit(p.supervisor, caf::exit_reason::user_shutdown);
+    shared->clear_handles();
+    p.supervisor = nullptr;
+  }
+  p.system.await_all_actors_done();
+}
+
+}  // namespace troupe::actors

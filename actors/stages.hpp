@@ -1,0 +1,21 @@
+#pragma once
+
+#include "actors/house.hpp"
+
+/// Starts the stages, one file each. The supervisor calls these and watches what they return. The executor and the
+/// expert loader get threads of their own, since they compute and wait.
+namespace troupe::actors {
+
+class prompt_maker;
+
+gateway_actor spawn_gateway(caf::actor_system& system, const house_ptr& shared);
+admission_actor spawn_admission(caf::actor_system& system, const house_ptr& shared);
+memory_cache_actor spawn_memory_cache(caf::actor_system& system, const house_ptr& shared);
+preparer_actor spawn_preparer(caf::actor_system& system, const house_ptr& shared,
+                              const std::shared_ptr<prompt_maker>& maker);
+batch_collector_actor spawn_batch_collector(caf::actor_system& system, const house_ptr& shared);
+executor_actor spawn_executor(caf::actor_system& system, const house_ptr& shared);
+dispatcher_actor spawn_dispatcher(caf::actor_system& system, const house_ptr& shared);
+expert_loader_actor spawn_expert_loader(caf::actor_system& system, const house_ptr& shared);
+
+}  // namespace troupe::actors

@@ -1,0 +1,98 @@
+#include "actors/supervisor.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <functional>
+#include <map>
+
+#include "actors/prompt_maker.hpp"
+#include "actors/stages.hpp"
+
+namespace troupe::actors {
+
+struct supervisor_state {
+  static inline const char* name = "supervisor";
+  std::map<std::string, std::function<caf::actor_addr()>> stages;  ///< Spawns a stage, puts its handle in place.
+  std::map<caf::actor_addr, std::string> alive;
+  std::map<std::string, unsigned> deaths_in_a_row;
+  std::map<std::string, steady_time> started;
+  bool draining = false;
+};
+
+namespace {
+
+using self_pointer = supervisor_actor::stateful_pointer<supervisor_state>;
+
+constexpr unsigned max_doublings = 7;
+/// A stage that lived this long counts as healthy again.
+constexpr std::chrono::seconds good_life{60};
+
+void start_stage(self_pointer self, const house& shared, const std::string& name) {
+  const caf::actor_addr address = self->state.stages.at(name)();
+  self->state.alive[address] = name;
+  self->state.started[name] = shared.clock();
+  self->monitor(address);
+}
+
+template <class Handle>
+std::function<caf::actor_addr()> spawner(self_pointer self, const house_ptr& shared, Handle house::*place,
+                                         Handle (*spawn)(caf::actor_system&, const house_ptr&)) {
+  return [=] {
+    Handle handle = spawn(self->system(), shared);
+    shared->put(place, handle);
+    return handle.address();
+  };
+}
+
+supervisor_actor::behavior_type run_supervisor(self_pointer self, house_ptr shared,
+                                               std::shared_ptr<prompt_maker> maker) {
+  auto& stages = self->state.stages;
+  stages["gateway"] = spawner(self, shared, &house::gateway, spawn_gateway);
+  stages["admission"] = spawner(self, shared, &house::admission, spawn_admission);
+  stages["memory_cache"] = spawner(self, shared, &house::memory_cache, spawn_memory_cache);
+  stages["batch_collector"] = spawner(self, shared, &house::batch_collector, spawn_batch_collector);
+  stages["dispatcher"] = spawner(self, shared, &house::dispatcher, spawn_dispatcher);
+  stages["executor"] = spawner(self, shared, &house::executor, spawn_executor);
+  stages["expert_loader"] = spawner(self, shared, &house::expert_loader, spawn_expert_loader);
+  for (std::uint32_t i = 0; i < std::max<std::uint32_t>(1, shared->settings.limits.preparers); ++i) {
+    stages["preparer " + std::to_string(i)] = [=] {
+      preparer_actor handle = spawn_preparer(self->system(), shared, maker);
+      shared->put_preparer(i, handle);
+      return handle.address();
+    };
+  }
+  for (const auto& entry : stages) start_stage(self, *shared, entry.first);
+
+  self->set_down_handler([=](caf::down_msg& down) {
+    const auto it = self->state.alive.find(down.source);
+    if (it == self->state.alive.end()) return;
+    const std::string name = it->second;
+    self->state.alive.erase(it);
+    if (self->state.draining) return;
+    const std::string role = name.substr(0, name.find(' '));
+    unsigned& deaths = self->state.deaths_in_a_row[name];
+    if (shared->clock() - self->state.started[name] > good_life) deaths = 0;
+    const auto backoff = shared->settings.supervision.restart_backoff * (1U << std::min(deaths++, max_doublings));
+    spdlog::error("stage {} died: {}; it is restarted in {} ms", name, self->system().render(down.reason),
+                  backoff.count());
+    shared->measured.stage_restarts.Add({{"actor", role}}).Increment();
+    if (role != "executor" && role != "expert_loader") self->send(shared->get(&house::gateway), lost_atom::value, role);
+    self->delayed_send(self, backoff, restart_atom::value, name);
+  });
+
+  return {
+      [=](restart_atom, const std::string& name) {
+        if (!self->state.draining) start_stage(self, *shared, name);
+      },
+      [=](drain_atom) { self->state.draining = true; },
+  };
+}
+
+}  // namespace
+
+supervisor_actor spawn_supervisor(caf::actor_system& system, const house_ptr& shared,
+                                  const std::shared_ptr<prompt_maker>& maker) {
+  return system.spawn(run_supervisor, shared, maker);
+}
+
+}  // namespace troupe::actors
