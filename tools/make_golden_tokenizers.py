@@ -8,7 +8,8 @@ strings.bin      varint count, then each string as varint length and UTF-8.
     varint count and ids, twice: what add_special_tokens=True puts before and after (the script checks that this is all)
     then for each string: varint number of ids; their 64-bit hash; a flag: ids follow as varints; decoded text without and
     with skip_special_tokens, each as 0 (the string itself), 1 (as without) or 2 and a 64-bit hash
-<name>/long.bin  varint number of cases; each: unit (as a string), varint times, varint ids, hash of the ids
+<name>/long.bin  varint number of cases; each: unit (as a string; none for random letters), varint times, varint number
+    of ids, hash of the ids
 smollm2/tokens.txt, merges.txt   the default model's vocabulary, a line each
 A hash is the sum of (x + 1) * P**i over ids or bytes, modulo 2**64.
 """
@@ -362,19 +363,30 @@ def write_golden(name, tokenizer, strings, sample):
         out += [b"\1", packed(ids)] if i % sample == 0 and len(ids) < 100 else [b"\0"]
         out.append(b"\0" if plain == text else b"\2" + hashed_text(plain))
         out.append(b"\0" if skipped == text else b"\1" if skipped == plain else b"\2" + hashed_text(skipped))
-    long_cases = [("a", 1_000_000), (" ", 200_000), ("a\u0301", 100_000), ("👩\u200d🚀", 30_000), ("\n", 100_000), ("7", 100_000),
-                  ("lorem ipsum ", 20_000), ("漢", 60_000), ("a\u0316\u0301", 60_000)]
-    rng = random.Random(5)
-    letters = "".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(200_000))
-    cases = [varint(len(long_cases) + 1)]
-    for unit, times in long_cases + [(letters, 1)]:
-        ids = tokenizer.encode(unit * times, add_special_tokens=False).ids
-        cases += [varint(len(unit.encode())), unit.encode(), varint(times), varint(len(ids)), hashed(ids)]
     folder = OUT / name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "golden.bin").write_bytes(b"".join(out))
-    (folder / "long.bin").write_bytes(b"".join(cases))
+    write_long(name, tokenizer)
     print(name, tokenizer.get_vocab_size(), "tokens,", sum(map(len, out)), "bytes", flush=True)
+
+
+def random_letters(count):
+    """Made again by the test."""
+    state, out = 5, []
+    for _ in range(count):
+        state = (state * 1103515245 + 12345) & 0x7FFFFFFF
+        out.append(chr(97 + (state >> 16) % 26))
+    return "".join(out)
+
+
+def write_long(name, tokenizer):
+    cases = [("a", 1_000_000), (" ", 200_000), ("a\u0301", 100_000), ("👩\u200d🚀", 30_000), ("\n", 100_000), ("7", 100_000),
+             ("lorem ipsum ", 20_000), ("漢", 60_000), ("a\u0316\u0301", 60_000), ("", 200_000)]
+    out = [varint(len(cases))]
+    for unit, times in cases:
+        ids = tokenizer.encode(unit * times if unit else random_letters(times), add_special_tokens=False).ids
+        out += [varint(len(unit.encode())), unit.encode(), varint(times), varint(len(ids)), hashed(ids)]
+    (OUT / name / "long.bin").write_bytes(b"".join(out))
 
 
 def main():

@@ -47,12 +47,17 @@ bpe::bpe(const vocabulary& known, std::vector<merge_rule> rules, options how)
     std::string character;
     unicode::append(character, byte_to_character(static_cast<unsigned char>(b)));
     byte_symbol_[b] = known.find(character).value_or(none);
-    all_bytes_known_ = all_bytes_known_ && byte_symbol_[b] != none;
     std::array<char, 8> name{};
     std::snprintf(name.data(), name.size(), "<0x%02X>", b);
     byte_fallback_[b] = known.find(name.data()).value_or(none);
   }
-  if (!options_.continuing_prefix.empty() || !options_.word_suffix.empty()) all_bytes_known_ = false;
+}
+
+bool bpe::decorated() const { return !options_.continuing_prefix.empty() || !options_.word_suffix.empty(); }
+
+bool bpe::knows_bytes(std::string_view piece) const {
+  return !decorated() && std::all_of(piece.begin(), piece.end(),
+                                     [this](char b) { return byte_symbol_[static_cast<unsigned char>(b)] != none; });
 }
 
 bool bpe::is_reserved(token_id id) const {
@@ -77,13 +82,13 @@ void bpe::encode(std::string_view piece, bool as_bytes, std::vector<token_id>& o
 
 void bpe::encode_anew(std::string_view piece, bool as_bytes, std::vector<token_id>& out) const {
   std::string written;
-  if (as_bytes && (options_.ignore_merges || !all_bytes_known_)) {
-    written = to_byte_alphabet(piece);
-    as_bytes = all_bytes_known_;
-    if (!as_bytes) piece = written;
+  if (as_bytes && !knows_bytes(piece)) {
+    piece = written = to_byte_alphabet(piece);
+    as_bytes = false;
   }
   if (options_.ignore_merges) {
-    if (const auto whole = vocabulary_->find(written.empty() ? piece : written); whole && !is_reserved(*whole)) {
+    const auto whole = as_bytes ? vocabulary_->find(to_byte_alphabet(piece)) : vocabulary_->find(piece);
+    if (whole && !is_reserved(*whole)) {
       out.push_back(*whole);
       return;
     }
@@ -101,13 +106,12 @@ void bpe::encode_anew(std::string_view piece, bool as_bytes, std::vector<token_i
 }
 
 void bpe::characters(std::string_view piece, std::vector<token_id>& symbols) const {
-  const bool decorated = !options_.continuing_prefix.empty() || !options_.word_suffix.empty();
   std::string decoration;
   bool unknown_pending = false;
   for (std::size_t i = 0; i < piece.size();) {
     const auto length = unicode::at(piece, i).length;
     auto character = piece.substr(i, length);
-    if (decorated) {
+    if (decorated()) {
       decoration = (i == 0 ? "" : options_.continuing_prefix) + std::string(character) +
                    (i + length == piece.size() ? options_.word_suffix : "");
       character = decoration;

@@ -54,6 +54,8 @@ class bpe {
  private:
   bool is_reserved(token_id id) const;
   std::vector<merge_rule> without_reserved(std::vector<merge_rule> rules) const;
+  bool decorated() const;
+  bool knows_bytes(std::string_view piece) const;  ///< Each byte's character is a token.
   void encode_anew(std::string_view piece, bool as_bytes, std::vector<token_id>& out) const;
   void characters(std::string_view piece, std::vector<token_id>& symbols) const;
   bool byte_tokens(std::string_view character, std::vector<token_id>& symbols) const;
@@ -65,7 +67,6 @@ class bpe {
   merge_table merges_;
   std::array<token_id, 256> byte_symbol_{};    ///< By byte, its character in the byte alphabet; -1 without.
   std::array<token_id, 256> byte_fallback_{};  ///< By byte, "<0x0A>"; -1 without.
-  bool all_bytes_known_ = true;                ///< Every entry of byte_symbol_ is a token.
   piece_cache cache_;
 };
 
