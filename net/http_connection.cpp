@@ -29,6 +29,8 @@ constexpr std::chrono::seconds linger_time{5};
 constexpr std::size_t linger_bytes = 64 << 20;
 /// How often a client whose bytes are not being read is looked at.
 constexpr std::chrono::milliseconds paused_check{500};
+/// A client that closes its sending side this soon after its request still wants the answer.
+constexpr std::chrono::milliseconds half_close_grace{250};
 constexpr int unsent_low_water = 64 << 10;
 
 class http_connection final : public connection, public std::enable_shared_from_this<http_connection> {
@@ -214,14 +216,21 @@ void http_connection::upgrade(const http_request& request) {
   start_websocket(owner_, std::move(socket_), request);
 }
 
-/// The client will send nothing more. One that waits for a generation counts as gone: through a proxy a closed client
-/// looks the same as one that only closed its sending side. Answers that are ready are still sent.
+/// The client will send nothing more. One that waits for a generation counts as gone: through a proxy a client that
+/// closed looks the same as one that only closed its sending side. Except right after its request: some clients close
+/// their sending side to say that this was all. Whether one of those is really there is found out by sending the
+/// beginning that every answer has: a client that is gone resets the connection. Answers that are ready are still sent.
 void http_connection::peer_closed() {
   peer_closed_ = true;
   last_request_read_ = true;
+  const auto grace_begins = clock::now() - half_close_grace;
   for (const auto& waiting : exchanges_)
-    if (waiting->cancellable()) waiting->abandon();
+    if (waiting->cancellable() && (waiting->streaming() || waiting->begun() < grace_begins)) waiting->abandon();
   if (lingering_ || (exchanges_.empty() && !send_in_progress_)) return cut();
+  if (!exchanges_.empty() && !send_in_progress_) exchanges_.front()->send_first_bytes();
+  socket_.async_wait(tcp::socket::wait_error, [weak = weak_from_this()](const error_code& ec) {
+    if (auto self = weak.lock(); self && !ec) self->cut();
+  });
   flush();
 }
 

@@ -4,6 +4,12 @@
 #include <utility>
 
 namespace troupe::net {
+namespace {
+
+/// Every answer begins so (response_head).
+constexpr std::string_view first_bytes = "HTTP/1.1 ";
+
+}  // namespace
 
 http_response error_response(const wire_error& failure) {
   http_response response{.status = failure.status, .body = boost::json::serialize(error_body(failure)) + "\n"};
@@ -24,20 +30,26 @@ exchange::exchange(http_request request, std::string request_id, hooks callbacks
       hooks_(std::move(callbacks)),
       keep_alive_(request_.keep_alive) {}
 
-http_response exchange::with_id(http_response response) const {
+void exchange::send_head(http_response response, std::size_t length) {
   response.headers.emplace_back("X-Request-Id", id_);
-  return response;
+  const std::string head = response_head(response, framing_, length, keep_alive_);
+  output_ += std::string_view(head).substr(first_bytes_sent_ ? first_bytes.size() : 0);
+}
+
+void exchange::send_first_bytes() {
+  if (state_ != state::waiting || first_bytes_sent_) return;
+  first_bytes_sent_ = true;
+  output_ += first_bytes;
 }
 
 void exchange::respond(http_response response) {
   if (state_ != state::waiting) return;
-  const bool bodiless = response.status == 204;
   const std::string body = std::move(response.body);
   const unsigned status = response.status;
-  if (bodiless) response.content_type.clear();
-  output_ += response_head(with_id(std::move(response)), bodiless ? body_framing::none : body_framing::content_length,
-                           body.size(), keep_alive_);
-  if (!is_head() && !bodiless) output_ += body;
+  framing_ = status == 204 ? body_framing::none : body_framing::content_length;
+  if (framing_ == body_framing::none) response.content_type.clear();
+  send_head(std::move(response), body.size());
+  if (framing_ != body_framing::none && !is_head()) output_ += body;
   complete_with(status);
 }
 
@@ -56,7 +68,7 @@ void exchange::open_stream(http_response head) {
   if (framing_ == body_framing::until_close) keep_alive_ = false;
   is_event_stream_ = head.content_type.starts_with("text/event-stream");
   status_ = head.status;
-  output_ += response_head(with_id(std::move(head)), framing_, 0, keep_alive_);
+  send_head(std::move(head), 0);
   state_ = state::streaming;
   hooks_.wake();
 }

@@ -49,8 +49,9 @@ class exchange {
   bool streaming() const { return state_ == state::streaming; }
   bool cancellable() const { return cancel_ != nullptr && !complete(); }
   bool keep_alive() const { return keep_alive_; }
-  void ping();     ///< A comment in an event stream (HTML standard, 9.2.6): keeps proxies from closing it.
-  void abandon();  ///< The client is gone: cancels, and nothing is sent any more.
+  void send_first_bytes();  ///< What every answer begins with: a probe whether the client is still there.
+  void ping();              ///< A comment in an event stream (HTML standard, 9.2.6): keeps proxies from closing it.
+  void abandon();           ///< The client is gone: cancels, and nothing is sent any more.
 
   unsigned status() const { return status_; }
   std::chrono::steady_clock::time_point begun() const { return begun_; }
@@ -58,7 +59,7 @@ class exchange {
  private:
   enum class state { waiting, streaming, complete };
   void complete_with(unsigned status);
-  http_response with_id(http_response response) const;
+  void send_head(http_response response, std::size_t length);
   bool is_head() const { return request_.method == "HEAD"; }
 
   http_request request_;
@@ -66,6 +67,7 @@ class exchange {
   hooks hooks_;
   std::function<void()> cancel_;
   std::string output_;
+  bool first_bytes_sent_ = false;
   std::vector<std::function<void()>> written_;
   state state_ = state::waiting;
   body_framing framing_ = body_framing::chunked;

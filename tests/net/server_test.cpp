@@ -187,14 +187,31 @@ TEST_F(Server, CancelsWhenTheClientGoesAway) {
 TEST_F(Server, CancelsForAHalfClosedClientButAnswersWhatIsReady) {
   listen();
   socket_client client(daemon->port());
-  client.send(post("/generate", generate));
+  client.send(post("/generate", generate_stream));
   auto& request = actors.wait_for(0);
+  request.sink(started());
+  client.read_until("\r\n\r\n");
   client.close_sending();
   eventually([&] { return request.request.cancel.cancelled(); });
   socket_client other(daemon->port());
   other.send(get("/health"));
   other.close_sending();
   EXPECT_THAT(other.read_to_end(), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(Server, AnswersAClientThatClosesItsSendingSideWithItsRequest) {
+  listen();
+  socket_client client(daemon->port());
+  client.send(post("/generate", generate));
+  client.close_sending();
+  EXPECT_EQ(client.read_exactly(9), "HTTP/1.1 ");  // Comes at once, to see whether the client is there.
+  auto& request = actors.wait_for(0);
+  EXPECT_FALSE(request.request.cancel.cancelled());
+  request.sink(started());
+  request.sink(delta(0, "answer"));
+  request.sink(finished(0));
+  request.sink(done(1, 1));
+  EXPECT_THAT(client.read_to_end(), testing::AllOf(StartsWith("200 OK\r\n"), HasSubstr("answer")));
 }
 
 TEST_F(Server, CancelsWhenAClientThatPipelinedTooMuchGoesAway) {
@@ -424,12 +441,22 @@ TEST_F(Server, EndsBusyConnectionsAfterTheirAnswerWhenItStopsAccepting) {
   auto& request = actors.wait_for(0);
   daemon->stop_accepting();
   EXPECT_EQ(idle.read_to_end(), "");
+  EXPECT_FALSE(daemon->wait_until_idle(std::chrono::milliseconds(1)));
   request.sink(started());
   request.sink(delta(0, "late"));
   request.sink(finished(0));
   request.sink(done(1, 1));
   EXPECT_THAT(busy.read_to_end(), testing::AllOf(HasSubstr("late"), HasSubstr("Connection: close")));
+  busy.close();
+  idle.close();
+  EXPECT_TRUE(daemon->wait_until_idle(std::chrono::seconds(20)));
   EXPECT_THROW(socket_client{daemon->port()}, std::runtime_error);
+}
+
+TEST_F(Server, AnswersOnceOnNewConnectionsWhileItDrains) {
+  listen();
+  daemon->drain();
+  EXPECT_THAT(exchange_of(get("/ready")), testing::AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("Connection: close")));
 }
 
 TEST_F(Server, CancelsEverythingWhenItStopsAndIgnoresLateEvents) {
