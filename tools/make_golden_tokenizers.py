@@ -10,6 +10,7 @@ strings.bin      varint count, then each string as varint length and UTF-8.
     with skip_special_tokens, each as 0 (the string itself), 1 (as without) or 2 and a 64-bit hash
 <name>/long.bin  varint number of cases; each: unit (as a string; none for random letters), varint times, varint number
     of ids, hash of the ids
+<name>/decode.bin  varint number of cases; each: ids, and their text without and with skip_special_tokens
 smollm2/tokens.txt, merges.txt   the default model's vocabulary, a line each
 A hash is the sum of (x + 1) * P**i over ids or bytes, modulo 2**64.
 """
@@ -367,6 +368,7 @@ def write_golden(name, tokenizer, strings, sample):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "golden.bin").write_bytes(b"".join(out))
     write_long(name, tokenizer)
+    write_decode(name, tokenizer)
     print(name, tokenizer.get_vocab_size(), "tokens,", sum(map(len, out)), "bytes", flush=True)
 
 
@@ -387,6 +389,17 @@ def write_long(name, tokenizer):
         ids = tokenizer.encode(unit * times if unit else random_letters(times), add_special_tokens=False).ids
         out += [varint(len(unit.encode())), unit.encode(), varint(times), varint(len(ids)), hashed(ids)]
     (OUT / name / "long.bin").write_bytes(b"".join(out))
+
+
+def write_decode(name, tokenizer):
+    rng = random.Random(11)
+    size = max(tokenizer.get_vocab().values()) + 1
+    rows = []
+    for _ in range(120):
+        ids = [rng.randrange(rng.choice([300, size])) for _ in range(rng.randint(0, 24))]
+        texts = [tokenizer.decode(ids, skip_special_tokens=skip).encode() for skip in (False, True)]
+        rows.append(varint(len(ids)) + packed(ids) + b"".join(varint(len(t)) + t for t in texts))
+    (OUT / name / "decode.bin").write_bytes(varint(len(rows)) + b"".join(rows))
 
 
 def main():

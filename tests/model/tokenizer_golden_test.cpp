@@ -86,6 +86,20 @@ TEST_P(TokenizerGolden, EncodesLongRunsAsTheReferenceDoes) {
   EXPECT_TRUE(in.done());
 }
 
+TEST_P(TokenizerGolden, DecodesAnyTokensAsTheReferenceDoes) {
+  const auto text = golden::open(GetParam());
+  golden::reader in(golden::read_file(golden::folder() / GetParam() / "decode.bin"));
+  for (auto cases = in.varint(); cases > 0; --cases) {
+    const auto ids = in.ids();
+    for (const bool skip : {false, true}) {
+      const auto want = in.text();
+      EXPECT_EQ(text->decode(ids, skip), want) << testing::PrintToString(ids);
+      EXPECT_EQ(streamed(*text, ids, skip), want) << testing::PrintToString(ids);
+    }
+  }
+  EXPECT_TRUE(in.done());
+}
+
 TEST_P(TokenizerGolden, EncodesSpansOfAPromptAsOneText) {
   const auto text = golden::open(GetParam());
   for (std::size_t i = 0; i + 3 < strings().size(); i += 41) {
