@@ -33,7 +33,7 @@ prompt_maker::prompt_maker(const model::tokenizer& text, const model::chat_templ
 result<void> prompt_maker::check_length(std::size_t bytes, std::string_view field) const {
   const std::size_t most = (std::size_t{max_context_} + 1) * longest_token_;
   if (bytes <= most) return {};
-  return error{error_kind::invalid,
+  return error{error_kind::too_large,
                "the prompt has " + std::to_string(bytes) + " bytes and cannot fit the context of " +
                    std::to_string(max_context_) + " tokens",
                std::string(field)};
@@ -109,10 +109,10 @@ result<prompt_maker::room> prompt_maker::room_for(std::size_t prompt_tokens,
   const std::string context = "the model's context holds " + std::to_string(max_context_) + " tokens, the prompt has " +
                               std::to_string(prompt_tokens);
   if (prompt_tokens > max_context_ || (!max_tokens && prompt_tokens == max_context_))
-    return error{error_kind::invalid, context + " and leaves no room for an answer", "prompt"};
+    return error{error_kind::too_large, context + " and leaves no room for an answer", "prompt"};
   const auto left = static_cast<std::uint32_t>(max_context_ - prompt_tokens);
   if (max_tokens && *max_tokens > left)
-    return error{error_kind::invalid, context + " and max_tokens asks for " + std::to_string(*max_tokens) + " more",
+    return error{error_kind::too_large, context + " and max_tokens asks for " + std::to_string(*max_tokens) + " more",
                  "max_tokens"};
   return room{max_tokens.value_or(left)};
 }
