@@ -24,12 +24,15 @@ struct template_limits {
 /// text never spells a special token.
 struct rendered_prompt {
   std::string text;
-  struct span { std::size_t begin, end; };
+  struct span {
+    std::size_t begin, end;
+  };
   std::vector<span> from_user;  ///< Ascending, disjoint byte ranges of `text`.
 };
 
-/// A Jinja template as chat models ship it, rendered exactly as transformers does with jinja2 (ImmutableSandboxedEnvironment,
-/// trim_blocks, lstrip_blocks, extensions loopcontrols and generation). Immutable; any thread, concurrently.
+/// A Jinja template as chat models ship it, rendered exactly as transformers does with jinja2
+/// (ImmutableSandboxedEnvironment, trim_blocks, lstrip_blocks, extensions loopcontrols and generation). Immutable; any
+/// thread, concurrently.
 class chat_template {
  public:
   /// Parses; the error's place holds the template's line.
@@ -39,8 +42,9 @@ class chat_template {
   chat_template(const chat_template&) = delete;
   chat_template& operator=(const chat_template&) = delete;
 
-  /// `variables`: messages, tools, documents, add_generation_prompt, bos_token, ...: an object. `now` is what strftime_now
-  /// shows (local time). raise_exception and every error inside become `error_kind::invalid` with the template's message.
+  /// `variables`: messages, tools, documents, add_generation_prompt, bos_token, ...: an object. `now` is what
+  /// strftime_now shows (local time). raise_exception and every error inside become `error_kind::invalid` with the
+  /// template's message.
   result<rendered_prompt> render(const boost::json::object& variables, std::chrono::system_clock::time_point now,
                                  const template_limits& limits = {}) const;
 
