@@ -1,5 +1,6 @@
 #include <array>
 #include <optional>
+#include <vector>
 
 #include "model/tokenizer/regex.hpp"
 #include "model/tokenizer/regex_dialect.hpp"
@@ -66,6 +67,7 @@ class translator {
   std::optional<std::string> run() {
     while (at_ < in_.size() && !reason_) {
       const char c = in_[at_];
+      if (!in_class_ && !is_quantifier(c)) atom_ = out_.size();
       if (c == '\\')
         escape();
       else if (in_class_)
@@ -85,6 +87,13 @@ class translator {
     at_ += bytes;
   }
 
+  /// Whether `c` belongs to how often the atom before it is repeated.
+  bool is_quantifier(char c) {
+    if (interval_ && c != '}') return true;
+    if (c == '{') return interval_ = peek(1) >= '0' && peek(1) <= '9';
+    return c == '*' || c == '+' || c == '?' || (interval_ && c == '}');
+  }
+
   void plain_character(char c) {
     if (c == '[') {
       in_class_ = true;
@@ -93,17 +102,26 @@ class translator {
       if (peek(0) == ']') copy(1);
     } else if (c == '(' && peek(1) == '?') {
       group_flags();
-    } else if (c == '}' && peek(1) == '+' && interval_) {
-      out_ += "}{1,}";  // "{n,m}+" repeats here; in PCRE2 it would be possessive
-      at_ += 2;
-    } else {
-      if (c == '{') interval_ = peek(1) >= '0' && peek(1) <= '9';
+    } else if (c == '}' && interval_) {
+      interval_ = false;
       copy(1);
+      if (peek(0) != '+') return;
+      out_.insert(atom_, "(?:");  // "{n,m}+" repeats here; in PCRE2 it would be possessive
+      out_ += ')';
+      copy(1);
+    } else {
+      if (c == '(') groups_.push_back(out_.size());
+      copy(1);
+      if (c == ')' && !groups_.empty()) {
+        atom_ = groups_.back();
+        groups_.pop_back();
+      }
     }
   }
 
   /// Inline flags: (?m) lets the dot match a newline, which PCRE2 calls (?s).
   void group_flags() {
+    groups_.push_back(out_.size());
     copy(2);
     std::size_t end = at_;
     while (end < in_.size() && (in_[end] == 'i' || in_[end] == 'm' || in_[end] == 'x' || in_[end] == '-')) ++end;
@@ -210,7 +228,9 @@ class translator {
   bool newest_;
   std::size_t at_ = 0;
   bool in_class_ = false;
-  bool interval_ = false;
+  bool interval_ = false;            // inside "{n,m}"
+  std::size_t atom_ = 0;             // where the last atom begins in out_
+  std::vector<std::size_t> groups_;  // where open groups begin in out_
   std::string out_;
   std::optional<std::string> reason_;
 };
