@@ -136,7 +136,8 @@ std::string encode_answer(const std::vector<generation_event>& events) {
 
 result<std::vector<generation_event>> decode_answer(const std::string& text) try {
   std::vector<generation_event> out;
-  for (const auto& event : json::parse(text).as_array()) out.push_back(decode(event.as_object()));
+  const json::value parsed = json::parse(text);
+  for (const auto& event : parsed.as_array()) out.push_back(decode(event.as_object()));
   return out;
 } catch (const std::exception& failure) {
   return error{error_kind::corrupt, std::string("a cached answer cannot be read: ") + failure.what(), "cache"};
