@@ -12,6 +12,7 @@
 #include "cpu/feed_forward.hpp"
 #include "cpu/isa.hpp"
 #include "cpu/kv_cache.hpp"
+#include "cpu/memory_block.hpp"
 #include "cpu/model_weights.hpp"
 #include "cpu/step_plan.hpp"
 #include "cpu/thread_pool.hpp"
@@ -184,7 +185,8 @@ result<std::unique_ptr<engine::backend>> make_cpu_backend(std::shared_ptr<const 
           .spec = model->spec(),
           .weight = [weights = model.get()](model::tensor_role role, std::uint32_t layer,
                                             std::uint32_t expert) { return weights->weight(role, layer, expert); },
-          .owner = model},
+          .owner = model,
+          .release = [](const model::matrix_view& view) { release_mapped(view.bytes); }},
       options);
 }
 

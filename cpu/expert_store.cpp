@@ -49,7 +49,9 @@ result<expert_store::expert> expert_store::find_or_pack(expert_id id) {
   if (auto found = find()) return found;
   const std::lock_guard packing(packing_[at % packing_.size()]);
   if (auto found = find()) return found;
-  auto packed = pack_ffn(compute_, expert_source(source_, id.layer, id.index), nullptr);
+  const auto source = expert_source(source_, id.layer, id.index);
+  auto packed = pack_ffn(compute_, source, nullptr);
+  source.done(source_);
   if (!packed) return packed.error();
   auto made = std::make_shared<const packed_ffn>(std::move(*packed));
   const std::lock_guard lock(mutex_);

@@ -1,7 +1,9 @@
 #include "cpu/memory_block.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <string>
 
@@ -23,6 +25,13 @@ result<memory_block> memory_block::allocate(std::uint64_t bytes, const char* pur
 
 memory_block::~memory_block() {
   if (data_) munmap(data_, bytes_);
+}
+
+void release_mapped(std::span<const std::byte> bytes) {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<std::uintptr_t>(bytes.data()) + page - 1) / page * page;
+  const auto end = (reinterpret_cast<std::uintptr_t>(bytes.data()) + bytes.size()) / page * page;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 }  // namespace troupe::cpu

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 
 #include "base/result.hpp"
@@ -31,5 +32,9 @@ class memory_block {
   std::byte* data_ = nullptr;
   std::uint64_t bytes_ = 0;
 };
+
+/// Lets the whole pages inside `bytes` leave this process; they come back from their file when read again. Only for
+/// bytes of a read-only file mapping.
+void release_mapped(std::span<const std::byte> bytes);
 
 }  // namespace troupe::cpu

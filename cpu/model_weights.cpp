@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string>
 
@@ -19,7 +20,12 @@ result<void> run_fallible(thread_pool* pool, std::uint32_t count, Body body) {
   std::optional<error> first;
   std::uint32_t first_index = count;
   const auto guarded = [&](std::uint32_t i, unsigned) {
-    auto done = body(i);
+    result<void> done;
+    try {
+      done = body(i);
+    } catch (const std::bad_alloc&) {
+      done = error{error_kind::too_large, "not enough memory to pack weights", "cpu backend"};
+    }
     if (done) return;
     const std::lock_guard lock(mutex);
     if (i < first_index) {
@@ -94,20 +100,22 @@ class packer {
     take(out, [&] { return read_vector(view(role, layer)); });
   }
   void matrix(owned_matrix& out, tensor_role role, std::uint32_t layer) {
-    take(out, [&] {
-      const auto from = view(role, layer);
-      return pack_matrix(format_for(compute_, from.type), from, pool_);
-    });
+    const auto from = view(role, layer);
+    matrix(out, from, format_for(compute_, from.type));
   }
   void matrix(owned_matrix& out, const matrix_view& from, weight_format format) {
     take(out, [&] { return pack_matrix(format, from, pool_); });
+    source_.done_with(from);
   }
   void ffn(packed_ffn& out, tensor_role gate, tensor_role up, tensor_role down, std::uint32_t layer) {
-    take(out, [&] { return pack_ffn(compute_, {view(gate, layer), view(up, layer), view(down, layer)}, &pool_); });
+    const ffn_source from{view(gate, layer), view(up, layer), view(down, layer)};
+    take(out, [&] { return pack_ffn(compute_, from, &pool_); });
+    from.done(source_);
   }
   void check(const matrix_view& from) {
     if (failure_) return;
     if (auto checked = check_rows(from, pool_); !checked) failure_ = checked.error();
+    source_.done_with(from);
   }
 
   const std::optional<error>& failure() const { return failure_; }

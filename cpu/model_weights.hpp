@@ -33,6 +33,10 @@ struct packed_ffn {
 
 struct ffn_source {
   model::matrix_view gate, up, down;
+
+  void done(const weight_source& source) const {
+    for (const auto* view : {&gate, &up, &down}) source.done_with(*view);
+  }
 };
 
 /// Shapes and formats only; `bytes()` says what packing will take.

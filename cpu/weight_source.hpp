@@ -17,6 +17,12 @@ struct weight_source {
   /// thread.
   std::function<model::matrix_view(model::tensor_role, std::uint32_t layer, std::uint32_t expert)> weight;
   std::shared_ptr<const void> owner;  ///< Keeps what the views point into.
+  /// Called when a weight was packed and will not be read soon: its mapped pages may leave this process. May be empty.
+  std::function<void(const model::matrix_view&)> release = {};
+
+  void done_with(const model::matrix_view& view) const {
+    if (release) release(view);
+  }
 };
 
 /// As `make_cpu_backend` for a model; the backend keeps the source.
