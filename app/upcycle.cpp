@@ -1,7 +1,11 @@
 #include "app/upcycle.hpp"
 
+#include <unistd.h>
+
+#include <array>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
+#include <charconv>
 #include <cmath>
 #include <list>
 #include <optional>
@@ -80,6 +84,9 @@ result<void> upcycle_gguf(const upcycle_options& options, const model::opened_mo
   router_store routers;
   for (const auto& name : file->tensor_order()) {
     const auto& stored = file->tensors().find(name)->second;
+    if (!stored.readable)
+      return error{error_kind::unsupported, "tensor '" + name + "' of type " + stored.type_name + " cannot be copied",
+                   options.from.string()};
     tensor_to_write tensor{name, stored.type, stored.shape, {stored.bytes}};
     const auto ffn = as_ffn_tensor(name, "blk.", ".ffn_", ".weight");
     if (ffn && (ffn->part == "gate" || ffn->part == "up" || ffn->part == "down")) {
@@ -95,8 +102,17 @@ result<void> upcycle_gguf(const upcycle_options& options, const model::opened_mo
   return writer.write(options.to, progress);
 }
 
-/// config.json of the new model.
-result<std::string> moe_config(const upcycle_options& options) {
+/// The double that a person would write for this float: 1e-05, not 9.99999974e-06.
+double shortest(float value) {
+  std::array<char, 32> text;
+  const auto written = std::to_chars(text.data(), text.data() + text.size(), value);
+  double exact = value;
+  std::from_chars(text.data(), written.ptr, exact);
+  return exact;
+}
+
+/// config.json of the new model. `spec`: what the dense model computes.
+result<std::string> moe_config(const upcycle_options& options, const model::model_spec& spec) {
   auto text = model::read_text(options.from / "config.json");
   if (!text) return std::move(text).error();
   auto parsed = parse_json(*text, 64);
@@ -106,6 +122,16 @@ result<std::string> moe_config(const upcycle_options& options) {
   config["model_type"] = "mixtral";
   config["num_local_experts"] = options.experts;
   config["num_experts_per_tok"] = options.top_k;
+  // Where the source relies on its class's defaults, Mixtral's would be other ones.
+  const auto keep = [&](std::string_view key, const boost::json::value& value) {
+    if (!config.contains(key)) config[key] = value;
+  };
+  keep("rms_norm_eps", shortest(spec.norm_epsilon));
+  keep("num_key_value_heads", spec.attention.kv_heads);
+  keep("max_position_embeddings", spec.max_context);
+  if (!config.contains("rope_parameters")) keep("rope_theta", spec.rope.theta);
+  if (!config.contains("sliding_window") && spec.layers[0].sliding_window != 0)
+    config["sliding_window"] = spec.layers[0].sliding_window;
   if (!config.contains("sliding_window")) config["sliding_window"] = nullptr;
   for (const auto* key : {"attention_bias", "mlp_bias", "pretraining_tp"}) config.erase(key);
   return boost::json::serialize(config) + "\n";
@@ -146,24 +172,28 @@ result<std::vector<tensor_to_write>> moe_tensors(const upcycle_options& options,
 /// A folder that vanishes again unless it takes its final name.
 class new_folder {
  public:
-  explicit new_folder(const fs::path& to) : to_(to), temporary_(to.string() + ".part") {
-    fs::remove_all(temporary_, failure_);
-    fs::create_directories(temporary_, failure_);
+  explicit new_folder(const fs::path& to)
+      : to_(to), temporary_(to.string() + "." + std::to_string(::getpid()) + ".part") {
+    if (!fs::create_directory(temporary_, failure_)) temporary_.clear();  // never touch what was there before
   }
   new_folder(const new_folder&) = delete;
   new_folder& operator=(const new_folder&) = delete;
   ~new_folder() {
     std::error_code ignored;
-    fs::remove_all(temporary_, ignored);
+    if (!temporary_.empty()) fs::remove_all(temporary_, ignored);
   }
   const fs::path& path() const { return temporary_; }
   result<void> state() const {
     if (failure_) return error{error_kind::io, "cannot write there: " + failure_.message(), to_.string()};
+    if (temporary_.empty())
+      return error{error_kind::io, "cannot write there: the temporary folder exists", to_.string()};
     return {};
   }
   result<void> commit() {
     fs::rename(temporary_, to_, failure_);
-    return state();
+    auto done = state();
+    if (done) temporary_.clear();
+    return done;
   }
 
  private:
@@ -178,7 +208,7 @@ result<void> upcycle_folder(const upcycle_options& options, const model::opened_
     return error{error_kind::invalid, "exists already; name a new folder", options.to.string()};
   new_folder folder(options.to);
   if (auto made = folder.state(); !made) return made;
-  auto config = moe_config(options);
+  auto config = moe_config(options, dense.spec());
   if (!config) return std::move(config).error();
   router_store routers;
   auto tensors = moe_tensors(options, dense, routers);
@@ -200,7 +230,9 @@ result<void> upcycle_folder(const upcycle_options& options, const model::opened_
 
 }  // namespace
 
-result<void> upcycle(const upcycle_options& options, const model::write_progress& progress) {
+result<void> upcycle(const upcycle_options& given, const model::write_progress& progress) {
+  upcycle_options options = given;
+  if (!options.to.has_filename()) options.to = options.to.parent_path();  // "new-model/"
   if (options.experts < 2 || options.experts > 1024)
     return error{error_kind::invalid, "must be from 2 to 1024", "--experts"};
   if (options.top_k < 1 || options.top_k > options.experts)

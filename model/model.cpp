@@ -2,6 +2,7 @@
 
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 
@@ -16,6 +17,16 @@ void digest_builder::add(std::string_view text) {
   const std::uint64_t length = text.size();
   EVP_DigestUpdate(context_, &length, sizeof length);
   EVP_DigestUpdate(context_, text.data(), text.size());
+}
+
+void digest_builder::add_samples(std::span<const std::byte> weights) {
+  constexpr std::size_t samples = 64;
+  constexpr std::size_t page = 4096;
+  const std::size_t step = std::max(page, weights.size() / samples);
+  for (std::size_t at = 0; at < weights.size(); at += step) {
+    const auto sample = weights.subspan(at, std::min(page, weights.size() - at));
+    add({reinterpret_cast<const char*>(sample.data()), sample.size()});
+  }
 }
 
 std::string digest_builder::finish() {

@@ -41,8 +41,8 @@ class opened_model {
   opened_model& operator=(const opened_model&) = delete;
 
   const std::string& name() const;  ///< Folder or file stem: what /v1/models lists unless the operator renames it.
-  const std::string& digest()
-      const;  ///< Hex SHA-256 over the metadata (header, config, tensor table): part of cache keys.
+  /// Hex SHA-256 over the metadata (config, tokenizer, headers) and a sample of the weights: part of cache keys.
+  const std::string& digest() const;
   const model_spec& spec() const;
   const generation_defaults& defaults() const;
   const tokenizer& text() const;

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,8 @@ class digest_builder {
   digest_builder(const digest_builder&) = delete;
   digest_builder& operator=(const digest_builder&) = delete;
   void add(std::string_view text);
+  /// A few pages spread evenly over a file's weights: fine-tunes differ from each other in nothing but these.
+  void add_samples(std::span<const std::byte> weights);
   std::string finish();
 
  private:

@@ -102,29 +102,35 @@ result<const architecture*> find_architecture(const config_reader& config, const
                place + ": architectures"};
 }
 
-void read_end_tokens(const config_reader& config, std::vector<token_id>& out) {
+void read_end_tokens(const config_reader& config, std::uint32_t vocab, std::vector<token_id>& out) {
   const auto* value = config.json().if_contains("eos_token_id");
   if (value == nullptr || value->is_null()) return;
-  if (value->is_array()) {
-    for (const auto id : config.sizes("eos_token_id")) out.push_back(static_cast<token_id>(id));
-  } else {
-    out.push_back(static_cast<token_id>(config.size({"eos_token_id"})));
+  const auto ids = value->is_array() ? config.sizes("eos_token_id") : std::vector{config.size({"eos_token_id"})};
+  for (const auto id : ids) {
+    if (id >= vocab)
+      return config.fail(error_kind::corrupt, "eos_token_id",
+                         std::to_string(id) + " is past the vocabulary's end at " + std::to_string(vocab));
+    out.push_back(static_cast<token_id>(id));
   }
 }
 
-void read_generation_config(const config_reader& config, generation_defaults& out) {
-  const auto number = [&](std::string_view key) -> std::optional<double> {
+void read_generation_config(const config_reader& config, std::uint32_t vocab, generation_defaults& out) {
+  const auto number = [&](std::string_view key, double low, double high) -> std::optional<double> {
     if (!config.has(key)) return std::nullopt;
-    return config.number({key});
+    const double value = config.number({key});
+    if (value < low || value > high)
+      config.fail(error_kind::corrupt, key,
+                  "must be from " + json::serialize(json::value(low)) + " to " + json::serialize(json::value(high)));
+    return value;
   };
   if (config.flag({"do_sample"}, true)) {
-    out.temperature = number("temperature");
+    out.temperature = number("temperature", 0.0, 100.0);
     if (config.has("top_k")) out.top_k = static_cast<int>(config.size({"top_k"}));
-    out.top_p = number("top_p");
-    out.min_p = number("min_p");
+    out.top_p = number("top_p", 0.0, 1.0);
+    out.min_p = number("min_p", 0.0, 1.0);
   }
-  out.repetition_penalty = number("repetition_penalty");
-  read_end_tokens(config, out.eos);
+  out.repetition_penalty = number("repetition_penalty", 1e-3, 1e3);
+  read_end_tokens(config, vocab, out.eos);
 }
 
 /// The template's text: chat_template.jinja, or tokenizer_config.json's chat_template, a string or a list of named
@@ -170,19 +176,26 @@ result<void> opened_model::parts::open_folder(const fs::path& folder, parts& int
   if (failure) return std::move(*failure);
   if (!family) return std::move(family).error();
   into.spec.architecture = (*family)->hf_name;
-  read_common_config(config, into.spec);
+  read_common_config(config, (*family)->hf_defaults, into.spec);
   (*family)->read_config(config, into.spec);
+  digest_builder digest;
+  digest.add(json::serialize(*config_json));
   std::uint32_t block[2] = {0, 0};
   if (const auto quantization = config.object("quantization_config")) {
+    const auto method = quantization->text({"quant_method"}, "");
+    if (method != "fp8" && method != "compressed-tensors")
+      quantization->fail(error_kind::unsupported, "quant_method",
+                         "'" + method + "' is not supported; fp8 and compressed-tensors are");
     const auto sizes = quantization->sizes("weight_block_size");
     if (sizes.size() == 2) std::copy(sizes.begin(), sizes.end(), block);
   }
   if (const auto path = folder / "generation_config.json"; present(path)) {
     auto generation = read_object(path);
     if (!generation) return std::move(generation).error();
-    read_generation_config(config_reader(*generation, path.string(), failure), into.defaults);
+    read_generation_config(config_reader(*generation, path.string(), failure), into.spec.vocab, into.defaults);
+    digest.add(json::serialize(*generation));
   }
-  if (into.defaults.eos.empty()) read_end_tokens(config, into.defaults.eos);
+  if (into.defaults.eos.empty()) read_end_tokens(config, into.spec.vocab, into.defaults.eos);
   if (failure) return std::move(*failure);
   if (auto sound = check_spec(into.spec, config_path.string()); !sound) return sound;
 
@@ -211,8 +224,6 @@ result<void> opened_model::parts::open_folder(const fs::path& folder, parts& int
     into.chat = *std::move(parsed);
   }
 
-  digest_builder digest;
-  digest.add(json::serialize(*config_json));
   digest.add(*tokenizer_json);
   digest.add(tokenizer_config);
   digest.add(chat->value_or(""));
@@ -220,6 +231,7 @@ result<void> opened_model::parts::open_folder(const fs::path& folder, parts& int
     std::uint64_t header = 0;
     std::memcpy(&header, file.bytes().data(), sizeof header);
     digest.add({reinterpret_cast<const char*>(file.bytes().data()), header + 8});
+    digest.add_samples(file.bytes().subspan(header + 8));
   }
   into.digest = digest.finish();
   return {};

@@ -60,9 +60,11 @@ result<tokenizer::gguf_vocabulary> read_vocabulary(const gguf_file& file) {
   out.model = file.text("tokenizer.ggml.model").value_or("");
   out.pre = file.text("tokenizer.ggml.pre").value_or("default");
   out.tokens = reader.keep(file.strings("tokenizer.ggml.tokens")).value_or(std::vector<std::string_view>());
-  for (const double score : reader.keep(file.numbers("tokenizer.ggml.scores")).value_or(std::vector<double>()))
+  const std::uint64_t count = out.tokens.size();
+  for (const double score : reader.keep(file.numbers("tokenizer.ggml.scores", count)).value_or(std::vector<double>()))
     out.scores.push_back(static_cast<float>(score));
-  for (const double type : reader.keep(file.numbers("tokenizer.ggml.token_type")).value_or(std::vector<double>()))
+  for (const double type :
+       reader.keep(file.numbers("tokenizer.ggml.token_type", count)).value_or(std::vector<double>()))
     out.types.push_back(type >= 0 && type < 256 ? static_cast<std::int32_t>(type) : 0);
   out.merges = reader.keep(file.strings("tokenizer.ggml.merges")).value_or(std::vector<std::string_view>());
   out.bos = reader.id("tokenizer.ggml.bos_token_id", out.tokens.size());
@@ -98,6 +100,11 @@ result<void> opened_model::parts::open_gguf(const std::filesystem::path& path, p
   auto file = gguf_file::read(into.files.back());
   if (!file) return std::move(file).error();
 
+  if (const auto parts_of_it = file->unsigned_value("split.count"); parts_of_it && *parts_of_it && **parts_of_it > 1)
+    return error{error_kind::unsupported,
+                 "this is one of " + std::to_string(**parts_of_it) +
+                     " parts of a split model (metadata key 'split.count'); merge them into one file",
+                 path.string()};
   auto family = find_architecture(*file);
   if (!family) return std::move(family).error();
   into.spec.architecture = (*family)->hf_name;
@@ -130,6 +137,7 @@ result<void> opened_model::parts::open_gguf(const std::filesystem::path& path, p
 
   digest_builder digest;
   digest.add({reinterpret_cast<const char*>(file->header().data()), file->header().size()});
+  digest.add_samples(into.files.back().bytes().subspan(file->header().size()));
   into.digest = digest.finish();
   into.tensors = file->tensors();
   into.weights.emplace(into.spec, into.tensors, std::vector{gguf_tensors()}, 0, 0);

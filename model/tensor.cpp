@@ -322,6 +322,8 @@ result<void> quantize(dtype type, std::span<const float> values, std::vector<std
   if (values.size() % block != 0)
     return error{error_kind::invalid, "the number of values is no multiple of the block size " + std::to_string(block),
                  ""};
+  if (type > dtype::bf16 && !std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); }))
+    return error{error_kind::invalid, "NaN and infinite values cannot be quantised", ""};
   for (std::size_t i = 0; i < values.size(); i += block) {
     const auto part = values.subspan(i, block);
     switch (type) {

@@ -191,10 +191,13 @@ result<void> weight_finder::attach_scale(const found_tensor& found, matrix_view&
 }
 
 result<void> weight_finder::check_all() const {
-  std::vector<std::string> missing;
+  constexpr std::size_t shown = 5;
+  constexpr std::size_t most_missing = 10'000;  // a lying configuration may ask for hundreds of millions
+  std::string list;
+  std::size_t missing = 0;
   std::optional<error> failure;
   const auto check = [&](tensor_role role, std::uint32_t layer, std::uint32_t expert) {
-    if (failure) return;
+    if (failure || missing == most_missing) return;
     auto weight = find(role, layer, expert);
     if (weight) {
       const bool vector = weight->rows == 1 || role == router;
@@ -202,10 +205,10 @@ result<void> weight_finder::check_all() const {
         failure = error{error_kind::corrupt, "tensor '" + weight->name + "' holds NaN or infinite values", {}};
       return;
     }
-    if (weight.error().kind == error_kind::not_found)
-      missing.push_back(weight.error().message);
-    else
+    if (weight.error().kind != error_kind::not_found)
       failure = std::move(weight).error();
+    else if (++missing <= shown)
+      list += (missing == 1 ? "" : ", ") + weight.error().message;
   };
 
   check(embedding, 0, 0);
@@ -213,18 +216,48 @@ result<void> weight_finder::check_all() const {
   if (!spec_->tied_embeddings) check(lm_head, 0, 0);
   for (std::uint32_t l = 0; l < spec_->layers.size(); ++l) {
     for (const auto role : layer_roles(*spec_, spec_->layers[l])) check(role, l, 0);
+    if (failure || missing == most_missing) break;
     if (!spec_->layers[l].sparse) continue;
     for (std::uint32_t e = 0; e < spec_->moe.experts; ++e)
       for (const auto role : {expert_gate, expert_up, expert_down}) check(role, l, e);
   }
   if (failure) return std::move(*failure);
-  if (missing.empty()) return {};
-  constexpr std::size_t shown = 5;
-  std::string list;
-  for (std::size_t i = 0; i < std::min(missing.size(), shown); ++i) list += (i == 0 ? "" : ", ") + missing[i];
-  if (missing.size() > shown) list += " and " + std::to_string(missing.size() - shown) + " more";
+  if (missing == 0) return {};
+  if (missing == most_missing)
+    list += " and at least " + std::to_string(missing - shown) + " more";
+  else if (missing > shown)
+    list += " and " + std::to_string(missing - shown) + " more";
   return error{error_kind::not_found, "these tensors are missing: " + list, {}};
 }
+
+namespace {
+
+/// The scalings divide by differences and logarithms of their settings, which must not be zero or negative.
+result<void> check_rope(const rope_spec& rope, const std::string& place) {
+  const auto fail = [&](const std::string& message) { return error{error_kind::corrupt, message, place}; };
+  if (rope.rotary_dim % 2 != 0) return fail("the rotary size (head_dim, rope.dimension_count) must be even");
+  switch (rope.kind) {
+    case rope_kind::none:
+    case rope_kind::linear:
+      break;
+    case rope_kind::dynamic:
+      if (rope.rotary_dim < 4) return fail("dynamic RoPE scaling needs a rotary size (head_dim) of at least 4");
+      break;
+    case rope_kind::llama3:
+      if (!(rope.low_freq_factor > 0.0 && rope.high_freq_factor > rope.low_freq_factor))
+        return fail("llama3 RoPE scaling needs 0 < low_freq_factor < high_freq_factor");
+      break;
+    case rope_kind::yarn:
+      if (!(rope.beta_slow > 0.0 && rope.beta_fast > 0.0 && rope.theta > 1.0 && rope.attention_factor >= 0.0))
+        return fail("yarn RoPE scaling needs beta_fast and beta_slow above 0 and a base (rope_theta) above 1");
+      break;
+  }
+  for (const float factor : rope.frequency_factors)
+    if (!(std::isfinite(factor) && factor > 0.0F)) return fail("tensor 'rope_freqs.weight' must hold numbers above 0");
+  return {};
+}
+
+}  // namespace
 
 result<void> check_spec(const model_spec& spec, const std::string& place) {
   const auto& a = spec.attention;
@@ -243,6 +276,7 @@ result<void> check_spec(const model_spec& spec, const std::string& place) {
       {"the number of key-value heads (num_key_value_heads, attention.head_count_kv)", a.kv_heads, 1, 1 << 16},
       {"the head size (head_dim, attention.key_length)", a.head_dim, 2, 1 << 16},
       {"the rotary size (partial_rotary_factor, rope.dimension_count)", spec.rope.rotary_dim, 0, a.head_dim},
+      {"the width of the queries (heads x head size)", std::uint64_t{a.heads} * a.head_dim, 2, 1 << 24},
       {"the number of experts (num_experts, expert_count)", spec.moe.experts, 0, 65535},
       {"the shared expert's width (shared_expert_intermediate_size)", spec.moe.shared_ffn, 0, 1 << 24},
   };
@@ -254,7 +288,7 @@ result<void> check_spec(const model_spec& spec, const std::string& place) {
     return fail(std::to_string(a.kv_heads) +
                 " key-value heads (num_key_value_heads, attention.head_count_kv) do not divide " +
                 std::to_string(a.heads) + " heads");
-  if (spec.rope.rotary_dim % 2 != 0) return fail("the rotary size (head_dim, rope.dimension_count) must be even");
+  if (auto sound = check_rope(spec.rope, place); !sound) return sound;
   if (!(spec.norm_epsilon >= 0.0F && spec.norm_epsilon < 1.0F))
     return fail("the norm's epsilon (rms_norm_eps) must be from 0 to 1");
   if (!std::isfinite(spec.embedding_multiplier) || !std::isfinite(spec.residual_multiplier) ||

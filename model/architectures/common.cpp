@@ -75,12 +75,12 @@ constexpr std::uint32_t max_layers = 4096;
 std::span<const tensor_name> common_hf_tensors() { return hf_table; }
 std::span<const tensor_name> gguf_tensors() { return gguf_table; }
 
-void read_common_config(const config_reader& config, model_spec& spec) {
+void read_common_config(const config_reader& config, const config_defaults& defaults, model_spec& spec) {
   spec.vocab = config.size({"vocab_size"});
   spec.hidden = config.size({"hidden_size"});
   spec.ffn = config.size({"intermediate_size"}, 0);
-  spec.max_context = config.size({"max_position_embeddings"}, 2048);
-  spec.norm_epsilon = static_cast<float>(config.number({"rms_norm_eps"}, 1e-6));
+  spec.max_context = config.size({"max_position_embeddings"}, defaults.max_context);
+  spec.norm_epsilon = static_cast<float>(config.number({"rms_norm_eps"}, defaults.norm_epsilon));
   spec.tied_embeddings = config.flag({"tie_word_embeddings"}, false);
   const std::string activation = config.text({"hidden_act"}, "silu");
   if (activation != "silu")
@@ -95,21 +95,24 @@ void read_common_config(const config_reader& config, model_spec& spec) {
 
   auto& attention = spec.attention;
   attention.heads = config.size({"num_attention_heads"});
-  attention.kv_heads = config.size({"num_key_value_heads"}, attention.heads);
-  attention.head_dim = config.size({"head_dim"}, attention.heads == 0 ? 0 : spec.hidden / attention.heads);
-  if (!config.has("head_dim") && attention.heads != 0 && spec.hidden % attention.heads != 0)
+  attention.kv_heads =
+      config.size({"num_key_value_heads"}, defaults.kv_heads != 0 ? defaults.kv_heads : attention.heads);
+  const bool derived = !config.has("head_dim") && defaults.head_dim == 0;
+  const std::uint32_t even_share = attention.heads == 0 ? 0 : spec.hidden / attention.heads;
+  attention.head_dim = config.size({"head_dim"}, derived ? even_share : defaults.head_dim);
+  if (derived && attention.heads != 0 && spec.hidden % attention.heads != 0)
     config.fail(error_kind::corrupt, "num_attention_heads",
                 std::to_string(attention.heads) + " heads do not divide hidden_size " + std::to_string(spec.hidden));
   attention.scale = 1.0F / std::sqrt(static_cast<float>(attention.head_dim));
-  read_rope_config(config, spec);
+  read_rope_config(config, defaults.rope_theta, spec);
 }
 
 void read_attention_bias(const config_reader& config, model_spec& spec) {
   spec.attention.qkv_bias = spec.attention.output_bias = config.flag({"attention_bias"}, false);
 }
 
-void read_uniform_window(const config_reader& config, model_spec& spec) {
-  const std::uint32_t window = config.size({"sliding_window"}, 0);
+void read_uniform_window(const config_reader& config, std::uint32_t fallback, model_spec& spec) {
+  const std::uint32_t window = config.size({"sliding_window"}, config.json().contains("sliding_window") ? 0 : fallback);
   for (auto& layer : spec.layers) layer.sliding_window = window;
 }
 

@@ -47,6 +47,7 @@ constinit const architecture granite_moe{
     .read_config = read,
     .read_gguf = read_metadata,
     .hf_tensors = tensors,
+    .hf_defaults = {},
 };
 
 }  // namespace troupe::model

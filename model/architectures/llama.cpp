@@ -15,6 +15,7 @@ constinit const architecture llama{
           if (spec.moe.experts != 0) spec.architecture = "MixtralForCausalLM";
         },
     .hf_tensors = {},
+    .hf_defaults = {},
 };
 
 }  // namespace troupe::model

@@ -18,7 +18,7 @@ void read(const config_reader& config, model_spec& spec) {
   spec.moe.top_k = config.size({"num_experts_per_tok"}, 2);
   spec.moe.ffn = spec.ffn;
   make_all_layers_sparse(spec);
-  read_uniform_window(config, spec);
+  read_uniform_window(config, 0, spec);
 }
 
 }  // namespace
@@ -29,6 +29,7 @@ constinit const architecture mixtral{
     .read_config = read,
     .read_gguf = nullptr,
     .hf_tensors = tensors,
+    .hf_defaults = {.norm_epsilon = 1e-5, .rope_theta = 1e6, .max_context = 131072, .kv_heads = 8},
 };
 
 }  // namespace troupe::model

@@ -25,6 +25,7 @@ constinit const architecture olmoe{
           read_gguf_experts(settings, spec);
         },
     .hf_tensors = {},
+    .hf_defaults = {.norm_epsilon = 1e-5, .max_context = 4096},
 };
 
 }  // namespace troupe::model

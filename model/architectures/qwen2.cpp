@@ -13,6 +13,7 @@ constinit const architecture qwen2{
         },
     .read_gguf = [](const gguf_settings&, model_spec&) {},
     .hf_tensors = {},
+    .hf_defaults = {.max_context = 32768, .kv_heads = 32},
 };
 
 }  // namespace troupe::model

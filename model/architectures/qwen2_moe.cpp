@@ -48,6 +48,7 @@ constinit const architecture qwen2_moe{
           spec.moe.shared_gate = spec.moe.shared_ffn != 0;
         },
     .hf_tensors = tensors,
+    .hf_defaults = {.max_context = 32768, .kv_heads = 16},
 };
 
 }  // namespace troupe::model

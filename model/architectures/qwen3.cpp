@@ -14,6 +14,7 @@ constinit const architecture qwen3{
         },
     .read_gguf = [](const gguf_settings&, model_spec& spec) { spec.attention.qk_norm = qk_norm_kind::per_head; },
     .hf_tensors = {},
+    .hf_defaults = {.max_context = 32768, .kv_heads = 32, .head_dim = 128},
 };
 
 }  // namespace troupe::model

@@ -15,7 +15,7 @@ constinit const architecture qwen3_moe{
           spec.moe.ffn = config.size({"moe_intermediate_size"}, 768);
           spec.moe.normalize_top_k = config.flag({"norm_topk_prob"}, false);
           read_sparse_layers(config, spec);
-          if (config.flag({"use_sliding_window"}, false)) read_uniform_window(config, spec);
+          if (config.flag({"use_sliding_window"}, false)) read_uniform_window(config, 4096, spec);
         },
     .read_gguf =
         [](const gguf_settings& settings, model_spec& spec) {
@@ -23,6 +23,7 @@ constinit const architecture qwen3_moe{
           read_gguf_experts(settings, spec);
         },
     .hf_tensors = {},
+    .hf_defaults = {.max_context = 32768, .kv_heads = 4},
 };
 
 }  // namespace troupe::model

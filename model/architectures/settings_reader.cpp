@@ -58,8 +58,8 @@ double config_reader::number(std::initializer_list<std::string_view> keys, std::
     if (!fallback) fail(error_kind::corrupt, *keys.begin(), "is missing");
     return fallback.value_or(1.0);
   }
-  if (const auto number = as_number(*value)) return *number;
-  fail(error_kind::corrupt, *keys.begin(), "must be a number");
+  if (const auto number = as_number(*value); number && std::isfinite(*number)) return *number;
+  fail(error_kind::corrupt, *keys.begin(), "must be a finite number");
   return 1.0;
 }
 
@@ -153,7 +153,10 @@ double gguf_settings::number(std::string_view key, std::optional<double> fallbac
     return fallback.value_or(1.0);
   }
   if (!*value && !fallback) fail(error_kind::corrupt, key, "is missing");
-  return value->value_or(fallback.value_or(1.0));
+  const double number = value->value_or(fallback.value_or(1.0));
+  if (std::isfinite(number)) return number;
+  fail(error_kind::corrupt, key, "must be a finite number");
+  return 1.0;
 }
 
 bool gguf_settings::flag(std::string_view key, bool fallback) const {

@@ -412,13 +412,14 @@ result<std::optional<std::vector<std::string_view>>> gguf_file::strings(std::str
   return std::optional(std::move(out));
 }
 
-result<std::optional<std::vector<double>>> gguf_file::numbers(std::string_view key) const {
+result<std::optional<std::vector<double>>> gguf_file::numbers(std::string_view key, std::uint64_t limit) const {
   const auto* value = find(key);
   if (value == nullptr) return std::optional<std::vector<double>>();
   const auto* array = std::get_if<gguf_array>(value);
   if (array == nullptr || array->type == gguf_type::string || array->type == gguf_type::array ||
       array->type == gguf_type::boolean)
     return wrong_type(key, "an array of numbers");
+  if (array->count > limit) return wrong_type(key, "an array of at most " + std::to_string(limit) + " numbers");
   const std::uint64_t each = fixed_size(array->type);
   std::vector<double> out;
   out.reserve(array->count);

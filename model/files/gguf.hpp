@@ -42,7 +42,8 @@ class gguf_file {
   result<std::optional<double>> number(std::string_view key) const;
   result<std::optional<bool>> boolean(std::string_view key) const;
   result<std::optional<std::vector<std::string_view>>> strings(std::string_view key) const;
-  result<std::optional<std::vector<double>>> numbers(std::string_view key) const;
+  /// At most `limit` numbers: they take more room in memory than in the file.
+  result<std::optional<std::vector<double>>> numbers(std::string_view key, std::uint64_t limit) const;
 
   /// Keys in the order of the file, for copying.
   struct entry {

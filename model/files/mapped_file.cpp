@@ -31,7 +31,7 @@ error system_error(const std::string& what, const std::string& place) {
 }  // namespace
 
 result<mapped_file> mapped_file::open(const std::filesystem::path& path) {
-  const descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe must not block
   if (file.fd < 0) return system_error("cannot open", path);
   struct stat status {};
   if (::fstat(file.fd, &status) != 0) return system_error("cannot stat", path);

@@ -1,11 +1,24 @@
 #include "model/files/new_file.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <string>
 #include <system_error>
 
 namespace troupe::model {
+
+namespace {
+
+/// Waits until the bytes are on the disk: a power cut after the rename must not leave an empty file.
+bool on_disk(const std::filesystem::path& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const bool synced = ::fsync(file) == 0;
+  return ::close(file) == 0 && synced;
+}
+
+}  // namespace
 
 new_file::new_file(std::filesystem::path path)
     : path_(std::move(path)), temporary_(path_.string() + "." + std::to_string(::getpid()) + ".part") {}
@@ -50,6 +63,7 @@ void new_file::pad_to(std::uint64_t alignment) {
 result<void> new_file::commit() {
   out_.close();
   if (out_.fail()) return error{error_kind::io, "writing failed; is the disk full?", temporary_.string()};
+  if (!on_disk(temporary_)) return error{error_kind::io, "writing failed; is the disk full?", temporary_.string()};
   std::error_code failure;
   std::filesystem::rename(temporary_, path_, failure);
   if (failure) return error{error_kind::io, "cannot take its final name: " + failure.message(), temporary_.string()};

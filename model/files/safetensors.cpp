@@ -61,9 +61,9 @@ class entry_reader {
     const auto [begin, end] = *range;
     auto wanted = wanted_bytes(name, tensor, *count);
     if (!wanted) return std::move(wanted).error();
-    if (end - begin != *wanted)
+    if (*wanted && end - begin != **wanted)
       return fail(name, "data_offsets span " + std::to_string(end - begin) + " bytes, but " + tensor.type_name + " " +
-                            shape_text(tensor.shape) + " takes " + std::to_string(*wanted));
+                            shape_text(tensor.shape) + " takes " + std::to_string(**wanted));
     tensor.bytes = data_.subspan(begin, end - begin);
     return tensor;
   }
@@ -105,18 +105,21 @@ class entry_reader {
     return std::pair(*begin, *end);
   }
 
-  result<std::uint64_t> wanted_bytes(std::string_view name, stored_tensor& tensor, std::uint64_t count) const {
+  /// Nothing for a type that the format's description does not list: a tensor of it takes what its offsets say.
+  result<std::optional<std::uint64_t>> wanted_bytes(std::string_view name, stored_tensor& tensor,
+                                                    std::uint64_t count) const {
     if (const auto type = dtype_from_name(tensor.type_name); type && *type <= dtype::f8_e4m3) {
       tensor.type = *type;
-      if (const auto bytes = bytes_of(*type, count)) return *bytes;
+      if (const auto bytes = bytes_of(*type, count)) return bytes;
       return fail(name, "its size overflows");
     }
     tensor.readable = false;
     const auto bits = bits_of_other(tensor.type_name);
-    if (!bits) return fail(name, "dtype '" + tensor.type_name + "' is unknown");
+    if (!bits) return std::optional<std::uint64_t>();
     std::uint64_t total = 0;
     if (__builtin_mul_overflow(count, std::uint64_t{*bits}, &total)) return fail(name, "its size overflows");
-    return total / 8;
+    if (total % 8 != 0) return fail(name, "its values fill no whole bytes");
+    return std::optional(total / 8);
   }
 
   const std::string& file_;
