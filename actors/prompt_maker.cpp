@@ -66,7 +66,7 @@ result<std::vector<token_id>> prompt_maker::tokens_of_chat(const chat_prompt& ch
   auto rendered = chat_->render(variables, now);
   if (!rendered) {
     error failure = std::move(rendered).error();
-    if (failure.place.empty()) failure.place = "messages";
+    failure.place = "messages";  // the template's line would tell a client nothing
     return failure;
   }
   if (auto fits = check_length(rendered->text.size(), "messages"); !fits) return std::move(fits).error();
