@@ -228,8 +228,8 @@ void http_connection::peer_closed() {
     if (waiting->cancellable() && (waiting->streaming() || waiting->begun() < grace_begins)) waiting->abandon();
   if (lingering_ || (exchanges_.empty() && !send_in_progress_)) return cut();
   if (!exchanges_.empty() && !send_in_progress_) exchanges_.front()->send_first_bytes();
-  socket_.async_wait(tcp::socket::wait_error, [weak = weak_from_this()](const error_code& ec) {
-    if (auto self = weak.lock(); self && !ec) self->cut();
+  socket_.async_wait(tcp::socket::wait_error, [self = shared_from_this()](const error_code& ec) {
+    if (!ec) self->cut();
   });
   flush();
 }
