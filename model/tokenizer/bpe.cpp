@@ -15,6 +15,8 @@ namespace {
 constexpr token_id none = -1;
 /// Up to here looking through all pairs for the next merge beats keeping a queue of them.
 constexpr std::size_t short_piece = 48;
+/// Symbols that are merged together, so that positions fit 32 bits. No text of a request comes near.
+constexpr std::size_t longest_piece = std::size_t{1} << 30;
 
 }  // namespace
 
@@ -102,7 +104,9 @@ void bpe::encode_anew(std::string_view piece, bool as_bytes, std::vector<token_i
   if (symbols.size() <= short_piece)
     merge_short(symbols, out);
   else
-    merge_long(symbols, out);
+    for (std::span<const token_id> rest = symbols; !rest.empty();
+         rest = rest.subspan(std::min(rest.size(), longest_piece)))
+      merge_long(rest.first(std::min(rest.size(), longest_piece)), out);
 }
 
 void bpe::characters(std::string_view piece, std::vector<token_id>& symbols) const {
@@ -159,30 +163,31 @@ void bpe::merge_short(std::vector<token_id>& symbols, std::vector<token_id>& out
   out.insert(out.end(), symbols.begin(), symbols.begin() + static_cast<std::ptrdiff_t>(count));
 }
 
-void bpe::merge_long(const std::vector<token_id>& symbols, std::vector<token_id>& out) const {
+void bpe::merge_long(std::span<const token_id> symbols, std::vector<token_id>& out) const {
+  using position = std::int32_t;
   struct symbol {
     token_id id;
-    std::int64_t before, after;
+    position before, after;
   };
   struct candidate {
     std::uint32_t rank;
     token_id merged;
-    std::int64_t at;
+    position at;
   };
   const auto later = [](const candidate& a, const candidate& b) {
     return a.rank != b.rank ? a.rank > b.rank : a.at > b.at;
   };
-  const auto size = static_cast<std::int64_t>(symbols.size());
+  const auto size = static_cast<position>(symbols.size());
   std::vector<symbol> list(symbols.size());
-  const auto node = [&](std::int64_t i) -> symbol& { return list[static_cast<std::size_t>(i)]; };
-  for (std::int64_t i = 0; i < size; ++i)
+  const auto node = [&](position i) -> symbol& { return list[static_cast<std::size_t>(i)]; };
+  for (position i = 0; i < size; ++i)
     node(i) = {symbols[static_cast<std::size_t>(i)], i - 1, i + 1 < size ? i + 1 : -1};
 
   std::vector<candidate> first;
-  for (std::int64_t i = 0; i + 1 < size; ++i)
+  for (position i = 0; i + 1 < size; ++i)
     if (const auto* rule = merges_.find(node(i).id, node(i + 1).id)) first.push_back({rule->rank, rule->merged, i});
   std::priority_queue queue(later, std::move(first));
-  const auto consider = [&](std::int64_t left) {
+  const auto consider = [&](position left) {
     if (left < 0 || node(left).after < 0) return;
     if (const auto* rule = merges_.find(node(left).id, node(node(left).after).id))
       queue.push({rule->rank, rule->merged, left});
@@ -203,7 +208,7 @@ void bpe::merge_long(const std::vector<token_id>& symbols, std::vector<token_id>
     consider(left.before);
     consider(next.at);
   }
-  for (std::int64_t i = 0; i >= 0; i = node(i).after) out.push_back(node(i).id);
+  for (position i = 0; i >= 0; i = node(i).after) out.push_back(node(i).id);
 }
 
 }  // namespace troupe::model

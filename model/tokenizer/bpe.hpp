@@ -2,6 +2,7 @@
 
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,7 +61,7 @@ class bpe {
   void characters(std::string_view piece, std::vector<token_id>& symbols) const;
   bool byte_tokens(std::string_view character, std::vector<token_id>& symbols) const;
   void merge_short(std::vector<token_id>& symbols, std::vector<token_id>& out) const;
-  void merge_long(const std::vector<token_id>& symbols, std::vector<token_id>& out) const;
+  void merge_long(std::span<const token_id> symbols, std::vector<token_id>& out) const;
 
   const vocabulary* vocabulary_;
   options options_;
