@@ -629,7 +629,10 @@ std::optional<value> apply_filter(std::string_view name, const value& subject, a
   if (name == "int") return to_integer(subject, a);
   if (name == "float") return to_float(subject, a);
   if (name == "abs") {
-    if (const auto whole = subject.whole()) return value::integer(std::abs(*whole));
+    if (const auto whole = subject.whole()) {
+      if (*whole == INT64_MIN) throw failure("an integer overflows");
+      return value::integer(std::abs(*whole));
+    }
     if (const auto number = subject.number()) return value(std::abs(*number));
     throw failure("bad operand type for abs(): '" + subject.type_name() + "'");
   }
@@ -671,7 +674,7 @@ std::optional<bool> apply_test(std::string_view name, const value& v, arguments&
     const auto whole = v.whole();
     const std::int64_t by = name == "divisibleby" ? other.whole().value_or(0) : 2;
     if (!whole || by == 0) throw failure("'" + std::string(name) + "' needs integers");
-    return (*whole % by == 0) == (name != "odd");
+    return (by == -1 || *whole % by == 0) == (name != "odd");  // -1: the one quotient that overflows
   }
   if (name == "upper")
     return to_text(v).bytes() == ascii_case(to_text(v).bytes(), true) &&
