@@ -81,6 +81,8 @@ std::vector<step_item> step_scheduler::plan(steady_time now, std::optional<seque
     }
   }
   admit(now, only, budget, items);
+  // Without pages for it while others hold them, that one waits like any other: the rest must not stand still for it.
+  if (only && items.empty()) return plan(now);
   return items;
 }
 
