@@ -54,7 +54,7 @@ def curl_commands():
         for block in re.findall(r"^```sh\n(.*?)^```", document.read_text(), re.MULTILINE | re.DOTALL):
             for command in re.split(r"\n(?=\S)", block.replace("\\\n", " ")):
                 if command.startswith("curl "):
-                    found.append(pytest.param(command, id=f"{document.name}-{len(found)}"))
+                    found.append(pytest.param(command.strip(), id=f"{document.name}-{len(found)}"))
     return found
 
 
