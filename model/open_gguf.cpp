@@ -66,7 +66,7 @@ result<tokenizer::gguf_vocabulary> read_vocabulary(const gguf_file& file) {
   for (const double type :
        reader.keep(file.numbers("tokenizer.ggml.token_type", count)).value_or(std::vector<double>()))
     out.types.push_back(type >= 0 && type < 256 ? static_cast<std::int32_t>(type) : 0);
-  out.merges = reader.keep(file.strings("tokenizer.ggml.merges")).value_or(std::vector<std::string_view>());
+  auto merges = reader.keep(file.strings("tokenizer.ggml.merges"));
   out.bos = reader.id("tokenizer.ggml.bos_token_id", out.tokens.size());
   out.eos = reader.id("tokenizer.ggml.eos_token_id", out.tokens.size());
   out.unknown = reader.id("tokenizer.ggml.unknown_token_id", out.tokens.size());
@@ -76,6 +76,10 @@ result<tokenizer::gguf_vocabulary> read_vocabulary(const gguf_file& file) {
   if (reader.failure()) return std::move(*reader.failure());
   if (out.tokens.empty())
     return error{error_kind::corrupt, "metadata key 'tokenizer.ggml.tokens' is missing or empty", file.name()};
+  // No merges at all make every byte a token; a list that is not there is a mistake.
+  if (out.model == "gpt2" && !merges)
+    return error{error_kind::corrupt, "metadata key 'tokenizer.ggml.merges' is missing", file.name()};
+  if (merges) out.merges = *std::move(merges);
   return out;
 }
 

@@ -85,7 +85,6 @@ class gguf_loader {
       if (!left_id || !right_id || !merged) return fail(merge_name(i), "the vocabulary lacks a token of this merge");
       rules.push_back({*left_id, *right_id, static_cast<std::uint32_t>(i), *merged});
     }
-    if (rules.empty()) return fail("merges", "there are no merges");
     surround(family->begins_with_bos);
     out_.finish(std::move(added_), rules, {.ignore_merges = family->ignore_merges});
     return {};

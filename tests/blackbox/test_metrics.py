@@ -68,7 +68,7 @@ def test_the_number_of_series_does_not_grow_with_what_clients_send(tiny):
 
 def test_every_stage_has_its_four_metrics(tiny):
     families = tiny.metrics()
-    staged = {name: {s.labels["stage"] for s in family.samples if "stage" in s.labels} for name, family in families.items()}
+    staged = {name: {s.labels["actor"] for s in family.samples if "actor" in s.labels} for name, family in families.items()}
     staged = {name: stages for name, stages in staged.items() if stages}
     assert len(staged) >= 4, sorted(families)
     common = set.intersection(*staged.values())
