@@ -49,8 +49,9 @@ std::string address(const std::string& host, std::uint16_t port) {
 void print_how_to_ask(const std::string& url, bool chat) {
   const std::string path = chat ? "/v1/chat/completions" : "/v1/completions";
   const std::string body =
-      chat ? R"({"messages": [{"role": "user", "content": "What is the capital of France?"}], "stream": true})"
-           : R"({"prompt": "The capital of France is", "max_tokens": 32, "stream": true})";
+      chat
+          ? R"({"messages": [{"role": "user", "content": "What is the capital of France? Answer in one sentence."}], "temperature": 0, "stream": true})"
+          : R"({"prompt": "The capital of France is", "max_tokens": 32, "stream": true})";
   std::cout << "\n  curl -N " << url << path << " \\\n    -H 'Content-Type: application/json' \\\n    -d '" << body
             << "'\n\n"
             << std::flush;
@@ -94,8 +95,9 @@ void drain(actors::service& service, net::server& server, termination_signals& s
   spdlog::info("stopped");
 }
 
-int report(const error& failure) {
-  spdlog::error(failure.to_string());
+/// To the log, and to the terminal where the log is a file.
+int report(const error& failure, const config::log_settings& log) {
+  if (!log.file.empty()) spdlog::error(failure.to_string());
   std::cerr << "troupe: " << failure.to_string() << std::endl;
   return 1;
 }
@@ -103,18 +105,18 @@ int report(const error& failure) {
 }  // namespace
 
 int serve(const config::settings& settings) {
-  if (auto opened = open_log(settings.log); !opened) return report(opened.error());
+  if (auto opened = open_log(settings.log); !opened) return report(opened.error(), {});
 
   termination_signals signals;
   const auto service = actors::service::start(settings, [settings] { return load_model(settings); });
   auto listening = net::server::listen(settings, *service);
-  if (!listening) return report(listening.error());
+  if (!listening) return report(listening.error(), settings.log);
   net::server& server = **listening;
 
   const std::string url = address(settings.server.host, server.port());
   std::cout << "Troupe listens on " << url << " and loads " << settings.model.path << std::endl;
   if (!wait_for_model(*service, signals)) {
-    if (auto loaded = service->wait_until_loaded(); !loaded) return report(loaded.error());
+    if (auto loaded = service->wait_until_loaded(); !loaded) return report(loaded.error(), settings.log);
     std::cout << "\rServing " << service->served_name() << " on " << url << "\n";
     print_how_to_ask(url, service->model() != nullptr && service->model()->chat() != nullptr);
     std::cout << "Log: " << (settings.log.file.empty() ? "standard error" : settings.log.file) << ". Ctrl-C stops."
