@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <latch>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -49,6 +50,9 @@ class house {
   std::vector<caf::actor> all_handles() const;
   /// Forgets all handles, so that actors without other owners can end.
   void clear_handles();
+
+  /// Counted down once every stage has its handle: messages before that would have nowhere to go.
+  std::latch stages_started{1};
 
   gateway_actor gateway;
   admission_actor admission;

@@ -73,6 +73,7 @@ void service::parts::start_actors(loaded_model loaded) {
   maker = std::make_shared<prompt_maker>(shared->model->text(), shared->model->chat(), shared->model->spec().vocab,
                                          shared->max_context, shared->settings.limits.prompt_memo);
   supervisor = spawn_supervisor(system, shared, maker);
+  shared->stages_started.wait();
 }
 
 void service::parts::load(loader make) {

@@ -62,6 +62,7 @@ supervisor_actor::behavior_type run_supervisor(self_pointer self, house_ptr shar
     };
   }
   for (const auto& entry : stages) start_stage(self, *shared, entry.first);
+  shared->stages_started.count_down();
 
   self->set_down_handler([=](caf::down_msg& down) {
     const auto it = self->state.alive.find(down.source);
