@@ -49,7 +49,9 @@ TEST(ServeFlags, ShowsEveryOptionWithItsDefaultAndItsVariable) {
   for (const config::option& option : config::options()) {
     EXPECT_THAT(help, HasSubstr(option.main_flag()));
     EXPECT_THAT(help, HasSubstr(option.environment));
-    if (!option.default_text.empty()) EXPECT_THAT(help, HasSubstr("default " + option.default_text));
+    if (!option.default_text.empty()) {
+      EXPECT_THAT(help, HasSubstr("default " + option.default_text));
+    }
   }
 }
 
