@@ -146,7 +146,7 @@ TEST(TokenizerGguf, NamesTheKeyThatIsWrong) {
   EXPECT_THAT(with([](auto& v) { v.types.pop_back(); }), HasSubstr("tokenizer.ggml.token_type"));
   EXPECT_THAT(with([](auto& v) { v.merges[0] = "a c"; }), HasSubstr("tokenizer.ggml.merges[0]"));
   EXPECT_THAT(with([](auto& v) { v.merges[0] = "ab"; }), HasSubstr("tokenizer.ggml.merges[0]"));
-  EXPECT_THAT(with([](auto& v) { v.merges.clear(); }), HasSubstr("tokenizer.ggml.merges"));
+  EXPECT_EQ(with([](auto& v) { v.merges.clear(); }), "no error");  // bytes alone are a vocabulary too
   EXPECT_THAT(with([](auto& v) { v.model = "llama"; }), HasSubstr("tokenizer.ggml.scores"));
   EXPECT_THAT(with([](auto& v) {
                 v.model = "llama";
