@@ -185,13 +185,13 @@ interpreter::flow interpreter::run_one(const statement& s, const scope_ptr& here
       return flow::next;
     }
     case statement_kind::macro:
-      here->variables[s.name] = make_macro(s, s.name, 0, here);
+      here->variables[s.name] = make_macro(s, s.name, here);
       return flow::next;
     case statement_kind::call_block: {
       const auto inner = std::make_shared<scope>(here);
       const expression& called = *s.values.back();
       arguments with = arguments_of(called, here);
-      with.named.emplace_back("caller", make_macro(s, "caller", 0, here));
+      with.named.emplace_back("caller", make_macro(s, "caller", here));
       write(to_text(call_value(evaluate(*called.parts[0], here), with)), s.line);
       return flow::next;
     }
@@ -327,7 +327,7 @@ text interpreter::capture(const block& body, const scope_ptr& here) {
   return out;
 }
 
-value interpreter::make_macro(const statement& s, std::string name, std::size_t, const scope_ptr& here) {
+value interpreter::make_macro(const statement& s, std::string name, const scope_ptr& here) {
   // A weak hold: the scope that a macro lives in holds the macro.
   return value::function(std::move(name), [this, &s, weak = std::weak_ptr<scope>(here)](arguments& a) -> value {
     const deeper level(*this, s.line);

@@ -47,7 +47,7 @@ class interpreter {
   void set_targets(const std::vector<std::string>& targets, const value& what, scope& here, std::size_t line);
   void run_set(const statement& s, const value& what, const scope_ptr& here);
   text capture(const block& body, const scope_ptr& here);
-  value make_macro(const statement& s, std::string name, std::size_t first_default, const scope_ptr& here);
+  value make_macro(const statement& s, std::string name, const scope_ptr& here);
 
   value evaluate(const expression& e, const scope_ptr& here);
   value evaluate_inner(const expression& e, const scope_ptr& here);
