@@ -75,7 +75,8 @@ std::vector<step_item> step_scheduler::plan(steady_time now, std::optional<seque
   for (const bool decoding : {true, false}) {
     for (const sequence_id id : order) {
       sequence* s = find_running(id);
-      if (s == nullptr || (only && id != *only) || s->paused() || s->decodes() != decoding || budget == 0) continue;
+      if (s == nullptr || (only && id != *only) || s->paused() || s->decodes() != decoding) continue;
+      if (budget == 0 || items.size() == limits_.max_batch) break;
       const std::uint32_t count = std::min(budget, s->uncomputed());
       if (count != 0 && ensure_pages(*s, s->computed + count)) schedule(*s, count, budget, items);
     }
@@ -88,13 +89,13 @@ std::vector<step_item> step_scheduler::plan(steady_time now, std::optional<seque
 
 void step_scheduler::admit(steady_time now, std::optional<sequence_id> only, std::uint32_t& budget,
                            std::vector<step_item>& items) {
-  while (budget != 0 && running_.size() < limits_.max_batch && !waiting_.empty()) {
+  while (budget != 0 && items.size() < limits_.max_batch && unpaused() < limits_.max_batch) {
     const auto next = next_waiting(now, only);
     if (next == waiting_.end()) return;
-    // Room for all its tokens and the next one: a sequence that is let in does not stall at once. Nobody is preempted
-    // for it.
+    // Room for all its tokens and the next one: a sequence that is let in does not stall at once. Nobody who could work
+    // is preempted for it.
     const std::uint32_t wanted = page_pool::pages_for(next->tokens.size() + (next->max_new_tokens != 0 ? 1 : 0));
-    if (wanted > pages_.free()) return;
+    if (!reclaim_from_paused(wanted, *next)) return;
     running_.splice(running_.end(), waiting_, next);
     sequence& s = running_.back();
     const std::uint32_t count = std::min(budget, s.uncomputed());
@@ -104,9 +105,15 @@ void step_scheduler::admit(steady_time now, std::optional<sequence_id> only, std
   }
 }
 
+std::size_t step_scheduler::unpaused() const {
+  return static_cast<std::size_t>(
+      std::count_if(running_.begin(), running_.end(), [](const sequence& s) { return !s.paused(); }));
+}
+
 step_scheduler::sequence_list::iterator step_scheduler::next_waiting(steady_time now, std::optional<sequence_id> only) {
   if (only) return find_in(waiting_, *only);
-  return std::min_element(waiting_.begin(), waiting_.end(), [&](const sequence& a, const sequence& b) {
+  const auto first = std::min_element(waiting_.begin(), waiting_.end(), [&](const sequence& a, const sequence& b) {
+    if (a.paused() != b.paused()) return b.paused();
     if (a.started != b.started) return a.started;  // preempted ones were let in already
     const auto pa = effective_priority(a, now);
     const auto pb = effective_priority(b, now);
@@ -116,6 +123,7 @@ step_scheduler::sequence_list::iterator step_scheduler::next_waiting(steady_time
     if (sa != sb) return sa < sb;
     return a.arrival < b.arrival;
   });
+  return first == waiting_.end() || first->paused() ? waiting_.end() : first;
 }
 
 std::int64_t step_scheduler::effective_priority(const sequence& s, steady_time now) const {
@@ -134,21 +142,47 @@ bool step_scheduler::ensure_pages(sequence& s, std::uint32_t tokens) {
   return true;
 }
 
-/// The newest running sequence of the lowest priority gives way, but never to one that ranks below it, and never one
-/// that this step works on already.
+/// A paused sequence gives way, or else the newest running one of the lowest priority, but never to one that ranks
+/// below it; and never one that this step works on already.
 bool step_scheduler::preempt_for(const sequence& needy) {
-  auto victim = running_.end();
+  const auto victims = preemptible(needy);
+  if (victims.empty()) return false;
+  const auto victim = victims.front();
+  if (!victim->paused() && !outranks(needy, *victim)) return false;
+  preempt(victim);
+  return true;
+}
+
+/// Frees what paused sequences hold until so many pages are free; nothing when that cannot do.
+bool step_scheduler::reclaim_from_paused(std::uint32_t pages, const sequence& needy) {
+  auto victims = preemptible(needy);
+  std::erase_if(victims, [](const auto& it) { return !it->paused(); });
+  std::size_t reclaimable = pages_.free();
+  for (const auto& it : victims) reclaimable += it->pages.size();
+  if (reclaimable < pages) return false;
+  for (auto victim = victims.begin(); pages_.free() < pages; ++victim) preempt(*victim);
+  return true;
+}
+
+/// Those that could give up pages, the first to do so first.
+std::vector<step_scheduler::sequence_list::iterator> step_scheduler::preemptible(const sequence& needy) {
+  std::vector<std::pair<bool, sequence_list::iterator>> found;  // paused once, since its client may read meanwhile
   for (auto it = running_.begin(); it != running_.end(); ++it) {
     if (it->pages.empty() || it->id == needy.id) continue;
-    if (std::find(in_step_.begin(), in_step_.end(), it->id) != in_step_.end()) continue;
-    if (victim == running_.end() || outranks(*victim, *it)) victim = it;
+    if (std::find(in_step_.begin(), in_step_.end(), it->id) == in_step_.end()) found.emplace_back(it->paused(), it);
   }
-  if (victim == running_.end() || !outranks(needy, *victim)) return false;
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.first != b.first ? a.first : outranks(*b.second, *a.second); });
+  std::vector<sequence_list::iterator> out;
+  for (const auto& [paused, it] : found) out.push_back(it);
+  return out;
+}
+
+void step_scheduler::preempt(sequence_list::iterator victim) {
   pages_.release_all(victim->pages);
   victim->computed = 0;
   ++preemptions_;
   waiting_.splice(waiting_.begin(), running_, victim);
-  return true;
 }
 
 void step_scheduler::schedule(sequence& s, std::uint32_t count, std::uint32_t& budget, std::vector<step_item>& items) {

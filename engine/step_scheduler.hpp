@@ -17,7 +17,7 @@
 namespace troupe::engine {
 
 struct scheduler_limits {
-  std::uint32_t max_batch = 32;             ///< Sequences in work at a time.
+  std::uint32_t max_batch = 32;             ///< Sequences in one step.
   std::uint32_t step_tokens = 256;          ///< Rows of one step, at least max_batch.
   std::chrono::milliseconds max_wait{50};   ///< How long a first batch may wait to fill.
   std::chrono::milliseconds aging{10'000};  ///< Each such time in the queue counts as one more priority.
@@ -43,6 +43,9 @@ struct dropped_sequence {
 /// that decode go first, so that no running answer waits for a long prompt; the rest of the step's token budget goes to
 /// prompts, in order of priority, fairness between tenants and arrival. When pages run out, the newest sequence of the
 /// lowest priority gives up its pages and is computed again later from its tokens.
+///
+/// A sequence whose client does not read is paused: it takes no place in the batch, and keeps its pages only until
+/// another needs them.
 ///
 /// Deterministic: time is an argument. Which sequences share a step never changes what they compute. One owner, one
 /// thread.
@@ -73,6 +76,7 @@ class step_scheduler {
   /// When `plan` may have something to do without a new event: the end of the first batch's wait, or a deadline.
   std::optional<steady_time> wake_at() const;
 
+  /// Let in and not ended, paused ones among them.
   std::size_t running() const { return running_.size(); }
   std::size_t waiting() const { return waiting_.size(); }
   std::uint64_t preemptions() const { return preemptions_; }
@@ -84,8 +88,12 @@ class step_scheduler {
   bool still_filling(steady_time now) const;
   void admit(steady_time now, std::optional<sequence_id> only, std::uint32_t& budget, std::vector<step_item>& items);
   sequence_list::iterator next_waiting(steady_time now, std::optional<sequence_id> only);
+  std::size_t unpaused() const;
   bool ensure_pages(sequence& s, std::uint32_t tokens);
   bool preempt_for(const sequence& needy);
+  std::vector<sequence_list::iterator> preemptible(const sequence& needy);
+  void preempt(sequence_list::iterator victim);
+  bool reclaim_from_paused(std::uint32_t pages, const sequence& needy);
   void schedule(sequence& s, std::uint32_t count, std::uint32_t& budget, std::vector<step_item>& items);
   std::int64_t effective_priority(const sequence& s, steady_time now) const;
   void charge(const sequence& s, std::uint32_t tokens);

@@ -130,6 +130,61 @@ TEST(StepScheduler, PausesWhatItsClientDoesNotRead) {
   EXPECT_EQ(ids_of(scheduler.plan(start)), (std::vector<std::uint64_t>{1, 2}));
 }
 
+/// A sequence whose client has stopped reading.
+sequence unread(std::uint64_t id, std::uint32_t prompt, std::uint32_t answer, std::shared_ptr<flow_window>& window) {
+  sequence s = make(id, prompt, answer);
+  if (!window) window = std::make_shared<flow_window>(1);
+  s.window = window;
+  return s;
+}
+
+TEST(StepScheduler, GivesThePlacesOfUnreadStreamsToOthers) {
+  page_pool pages(100);
+  step_scheduler scheduler(limits(2, 64), pages);
+  std::shared_ptr<flow_window> window;
+  ASSERT_TRUE(scheduler.add(unread(1, 4, 8, window), start));
+  ASSERT_TRUE(scheduler.add(unread(2, 4, 8, window), start));
+  compute(scheduler, scheduler.plan(start));
+  window->add(1);
+  ASSERT_TRUE(scheduler.add(make(3, 4, 8), start));
+  ASSERT_TRUE(scheduler.add(make(4, 4, 8), start));
+  compute(scheduler, scheduler.plan(start));
+  EXPECT_EQ(ids_of(scheduler.plan(start)), (std::vector<std::uint64_t>{3, 4}));
+  window->release(1);  // all four can work: the step holds two, those that came first
+  EXPECT_EQ(ids_of(scheduler.plan(start)), (std::vector<std::uint64_t>{1, 2}));
+}
+
+TEST(StepScheduler, TakesPagesFromUnreadStreamsToLetOthersIn) {
+  page_pool pages(4);
+  step_scheduler scheduler(limits(4, 256), pages);
+  std::shared_ptr<flow_window> window;
+  ASSERT_TRUE(scheduler.add(unread(1, 40, 8, window), start));
+  compute(scheduler, scheduler.plan(start));
+  window->add(1);
+  ASSERT_TRUE(scheduler.add(make(2, 60, 4), start));
+  EXPECT_EQ(ids_of(scheduler.plan(start)), (std::vector<std::uint64_t>{2}));
+  EXPECT_TRUE(scheduler.find(sequence_id{1})->pages.empty());
+  scheduler.remove(sequence_id{2});
+  EXPECT_TRUE(scheduler.plan(start).empty());  // still unread
+  window->release(1);
+  const auto resumed = scheduler.plan(start);
+  ASSERT_EQ(ids_of(resumed), (std::vector<std::uint64_t>{1}));
+  EXPECT_EQ(resumed[0].count, 41U);
+}
+
+TEST(StepScheduler, KeepsThePagesOfUnreadStreamsWhenTheyWouldNotHelp) {
+  page_pool pages(4);
+  step_scheduler scheduler(limits(4, 256), pages);
+  std::shared_ptr<flow_window> window;
+  ASSERT_TRUE(scheduler.add(unread(1, 10, 8, window), start));
+  ASSERT_TRUE(scheduler.add(make(2, 20, 4), start));
+  compute(scheduler, scheduler.plan(start));
+  window->add(1);
+  ASSERT_TRUE(scheduler.add(make(3, 60, 4), start));
+  EXPECT_EQ(ids_of(scheduler.plan(start)), (std::vector<std::uint64_t>{2}));
+  EXPECT_EQ(scheduler.find(sequence_id{1})->pages.size(), 1U);
+}
+
 TEST(StepScheduler, DropsTheLateAndTheCancelledBeforeAnyWork) {
   page_pool pages(100);
   step_scheduler scheduler(limits(4, 64), pages);
@@ -218,8 +273,8 @@ class world {
     for (int i = 0; i < steps; ++i) {
       now_ += milliseconds(random_() % 20);
       if (alive_.size() < 60 && random_() % 3 == 0) arrive();
-      if (!alive_.empty() && random_() % 40 == 0)
-        std::next(alive_.begin(), static_cast<std::ptrdiff_t>(random_() % alive_.size()))->second.cancel.cancel();
+      if (!alive_.empty() && random_() % 40 == 0) anyone().cancel.cancel();
+      if (!alive_.empty() && random_() % 10 == 0) toggle(anyone());
       if (random_() % 500 == 0) scheduler_.forget_computed();
       for (const auto& dropped : scheduler_.sweep(now_)) alive_.erase(dropped.id.value);
       take_step();
@@ -229,6 +284,8 @@ class world {
 
   /// No more arrivals: everything must end.
   void finish() {
+    for (auto& [id, c] : alive_)
+      if (c.window->full()) toggle(c);
     for (int i = 0; i < 200'000 && !alive_.empty(); ++i) {
       now_ += milliseconds(60);
       take_step();
@@ -243,14 +300,20 @@ class world {
   struct client {
     cancel_token cancel;
     std::uint32_t wanted;
+    std::shared_ptr<flow_window> window;
   };
+
+  client& anyone() { return std::next(alive_.begin(), static_cast<std::ptrdiff_t>(random_() % alive_.size()))->second; }
+  /// Stops reading, or reads on.
+  static void toggle(client& c) { c.window->full() ? c.window->release(1) : c.window->add(1); }
 
   void arrive() {
     const std::uint64_t id = next_++;
     auto s = make(id, 1 + random_() % 120, 1 + random_() % 40, std::string(1, static_cast<char>('a' + random_() % 3)),
                   static_cast<int>(random_() % 3));
     if (random_() % 10 == 0) s.deadline = now_ + milliseconds(random_() % 4000);
-    const client c{s.cancel, s.max_new_tokens};
+    s.window = std::make_shared<flow_window>(1);
+    const client c{s.cancel, s.max_new_tokens, s.window};
     if (scheduler_.add(std::move(s), now_)) alive_.emplace(id, c);
   }
 
@@ -265,13 +328,13 @@ class world {
       ASSERT_TRUE(seen.insert(item.id.value).second) << "twice in a step";
       const sequence* s = scheduler_.find(item.id);
       ASSERT_NE(s, nullptr);
+      ASSERT_FALSE(s->paused());
       ASSERT_EQ(item.first, s->computed);
       ASSERT_GE(s->pages.size() * page_tokens, item.first + item.count);
       for (const page_index page : s->pages) ASSERT_TRUE(held.insert(page).second) << "a page with two owners";
     }
     ASSERT_LE(rows, limits_.step_tokens);
     ASSERT_LE(items.size(), limits_.max_batch);
-    ASSERT_LE(scheduler_.running(), limits_.max_batch);
     for (const auto& item : items) {
       ++computed_;
       scheduler_.advance(item);
