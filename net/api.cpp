@@ -32,6 +32,31 @@ wire_error wire(unsigned status, std::string code, std::string message, std::str
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
+// What every POST is asked before its fields are read.
+
+struct accepted_post {
+  model_facts model;
+  call_terms terms;
+  json::object body;
+};
+
+/// Nothing when it was refused; the client has its answer then.
+std::optional<accepted_post> accept_post(const api& self, const exchange_ptr& to) {
+  const auto refuse = [&](const wire_error& failure) {
+    to->fail(failure);
+    return std::nullopt;
+  };
+  auto facts = self.ready_model();
+  if (const auto* failure = std::get_if<wire_error>(&facts)) return refuse(*failure);
+  auto terms = self.terms_of(to->request(), to->id());
+  if (const auto* failure = std::get_if<wire_error>(&terms)) return refuse(*failure);
+  auto& model = std::get<model_facts>(facts);
+  auto body = parse_body(to->request().body, {model, self.settings().server});
+  if (!body) return refuse(to_wire(body.error()));
+  return accepted_post{std::move(model), std::get<call_terms>(std::move(terms)), *std::move(body)};
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
 // Generation.
 
 /// Sends a running call's answer as JSON or as server-sent events.
@@ -68,21 +93,14 @@ call_output http_output(const exchange_ptr& to, bool stream) {
 
 template <generation_parser Parse>
 void generate(const api& self, const exchange_ptr& to) {
-  auto facts = self.ready_model();
-  if (const auto* failure = std::get_if<wire_error>(&facts)) return to->fail(*failure);
-  auto terms = self.terms_of(to->request(), to->id());
-  if (const auto* failure = std::get_if<wire_error>(&terms)) return to->fail(*failure);
-
-  const auto& model = std::get<model_facts>(facts);
-  const codec_context context{model, self.settings().server};
-  auto body = parse_body(to->request().body, context);
-  if (!body) return to->fail(to_wire(body.error()));
-  auto call = Parse(*body, context, {.id = to->id(), .created = unix_seconds(), .model = model.name});
+  auto post = accept_post(self, to);
+  if (!post) return;
+  auto call = Parse(post->body, {post->model, self.settings().server},
+                    {.id = to->id(), .created = unix_seconds(), .model = post->model.name});
   if (!call) return to->fail(to_wire(call.error()));
 
   const bool stream = call->stream;
-  auto running = running_call::start(self.calls(), *std::move(call), std::get<call_terms>(terms), to->post(),
-                                     http_output(to, stream));
+  auto running = running_call::start(self.calls(), *std::move(call), post->terms, to->post(), http_output(to, stream));
   if (!to->complete()) to->set_cancel([running] { running->cancel(); });
 }
 
@@ -90,20 +108,14 @@ void generate(const api& self, const exchange_ptr& to) {
 // Tokens.
 
 void tokenize(const api& self, const exchange_ptr& to) {
-  auto facts = self.ready_model();
-  if (const auto* failure = std::get_if<wire_error>(&facts)) return to->fail(*failure);
-  auto terms = self.terms_of(to->request(), to->id());
-  if (const auto* failure = std::get_if<wire_error>(&terms)) return to->fail(*failure);
-  const auto& model = std::get<model_facts>(facts);
-  const codec_context context{model, self.settings().server};
-  auto body = parse_body(to->request().body, context);
-  if (!body) return to->fail(to_wire(body.error()));
-  auto call = parse_tokenize(*body, context);
+  auto post = accept_post(self, to);
+  if (!post) return;
+  auto call = parse_tokenize(post->body, {post->model, self.settings().server});
   if (!call) return to->fail(to_wire(call.error()));
 
-  call->request.deadline = std::get<call_terms>(terms).deadline;
+  call->request.deadline = post->terms.deadline;
   const auto answer_on_connection = [to, &self, strings = call->return_token_strs,
-                                     most = model.max_context](result<std::vector<token_id>> ids) {
+                                     most = post->model.max_context](result<std::vector<token_id>> ids) {
     to->post()([to, &self, strings, most, ids = std::move(ids)] {
       if (!ids) return to->fail(to_wire(ids.error()));
       std::vector<std::string> texts;
@@ -115,12 +127,9 @@ void tokenize(const api& self, const exchange_ptr& to) {
 }
 
 void detokenize(const api& self, const exchange_ptr& to) {
-  auto facts = self.ready_model();
-  if (const auto* failure = std::get_if<wire_error>(&facts)) return to->fail(*failure);
-  const codec_context context{std::get<model_facts>(facts), self.settings().server};
-  auto body = parse_body(to->request().body, context);
-  if (!body) return to->fail(to_wire(body.error()));
-  auto ids = parse_detokenize(*body, context);
+  auto post = accept_post(self, to);
+  if (!post) return;
+  auto ids = parse_detokenize(post->body, {post->model, self.settings().server});
   if (!ids) return to->fail(to_wire(ids.error()));
   self.calls().detokenize(*std::move(ids), [to](result<std::string> text) {
     to->post()([to, text = std::move(text)] {
@@ -276,8 +285,9 @@ void api::handle(const std::shared_ptr<exchange>& to) const {
   if (request.method == "OPTIONS" && (!allow.empty() || request.target == "*"))
     return answer_options(to, allow.empty() ? "GET, HEAD, POST, OPTIONS" : allow + ", OPTIONS");
   if (allow.empty())
-    return to->fail(
-        wire(404, "not_found", "there is nothing at " + std::string(path.substr(0, 200)) + "; GET / lists the paths"));
+    return to->fail(to_wire(error{error_kind::not_found,
+                                  "there is nothing at " + std::string(path.substr(0, 200)) + "; GET / lists the paths",
+                                  {}}));
   http_response response = error_response(
       wire(405, "method_not_allowed", request.method.substr(0, 20) + " is not allowed here; allowed: " + allow));
   response.headers.emplace_back("Allow", allow + ", OPTIONS");

@@ -20,8 +20,8 @@ namespace websocket = beast::websocket;
 using asio::ip::tcp;
 using error_code = boost::system::error_code;
 
-/// While more than this in replies to its messages waits to be sent, none of them is read: a client that only talks is
-/// paused. What streams produce is bounded by the flow window and pauses nothing: cancel and ping always get through.
+/// While more than this waits to be sent, chunks of streams aside, nothing is read: a client that only talks is paused.
+/// Chunks are bounded by the flow window and pause nothing: cancel and ping get through beside them.
 constexpr std::size_t max_unsent_replies = 256 << 10;
 
 /// One WebSocket (RFC 6455) that carries many requests. Beast answers pings and closes politely: 1009 for a message
@@ -48,8 +48,8 @@ class websocket_connection final : public connection, public std::enable_shared_
  private:
   struct outgoing {
     std::string text;
-    std::function<void()> written;
-    bool is_reply = false;  ///< To a message, not a stream's.
+    std::function<void()> written = {};
+    bool is_chunk = false;  ///< Bounded by the flow window.
   };
 
   void read();
@@ -59,7 +59,7 @@ class websocket_connection final : public connection, public std::enable_shared_
   call_output output_of(const std::string& id, bool streamed);
   void end_stream(const std::string& id);
 
-  void reply(std::string text);
+  void send_text(std::string text) { send({.text = std::move(text)}); }
   void send(outgoing message);
   void send_next();
   void cut();
@@ -73,7 +73,7 @@ class websocket_connection final : public connection, public std::enable_shared_
 
   std::map<std::string, std::shared_ptr<running_call>, std::less<>> streams_;
   std::deque<outgoing> queue_;
-  std::size_t unsent_replies_ = 0;       ///< Bytes.
+  std::size_t unsent_replies_ = 0;       ///< Bytes of the queue that are no chunks.
   std::shared_ptr<flow_window> window_;  ///< Of all streams: they share the pipe.
   bool sending_ = false;
   bool draining_ = false;
@@ -115,7 +115,7 @@ void websocket_connection::read() {
     if (ec) return self->cut();
     const auto data = self->received_.cdata();
     if (self->socket_.got_binary())
-      self->reply(stream::error_event({}, to_wire(error{error_kind::invalid, "messages must be text", {}})));
+      self->send_text(stream::error_event({}, to_wire(error{error_kind::invalid, "messages must be text", {}})));
     else
       self->on_message({static_cast<const char*>(data.data()), data.size()});
     self->received_.clear();
@@ -128,12 +128,12 @@ void websocket_connection::on_message(std::string_view text) {
   if (auto* request = std::get_if<stream::start>(&message)) return begin(std::move(*request));
   if (const auto* request = std::get_if<stream::cancel>(&message)) return cancel(request->id);
   if (const auto* fault = std::get_if<stream::fault>(&message))
-    return reply(stream::error_event(fault->id, to_wire(fault->failure)));
-  reply(stream::pong_event());
+    return send_text(stream::error_event(fault->id, to_wire(fault->failure)));
+  send_text(stream::pong_event());
 }
 
 void websocket_connection::begin(stream::start request) {
-  const auto fail = [&](const wire_error& failure) { reply(stream::error_event(request.id, failure)); };
+  const auto fail = [&](const wire_error& failure) { send_text(stream::error_event(request.id, failure)); };
   const auto& requests = owner_.core().requests;
   if (streams_.contains(request.id)) return fail(to_wire(error{error_kind::invalid, "is already in use", "id"}));
   if (streams_.size() >= owner_.core().settings().max_streams)
@@ -160,22 +160,21 @@ call_output websocket_connection::output_of(const std::string& id, bool streamed
   const auto self = shared_from_this();
   call_output out;
   out.started = [self, id](const actors::generation_started& start) {
-    self->send({.text = stream::started_event(id, self->id_ + ":" + id, start), .written = {}});
+    self->send_text(stream::started_event(id, self->id_ + ":" + id, start));
   };
   out.chunks = [self, id](const std::vector<std::string>& chunks, std::function<void()> written) {
     for (const std::string& chunk : chunks)
-      self->send(
-          {.text = stream::chunk_event(id, chunk), .written = &chunk == &chunks.back() ? std::move(written) : nullptr});
+      self->send({.text = stream::chunk_event(id, chunk),
+                  .written = &chunk == &chunks.back() ? std::move(written) : nullptr,
+                  .is_chunk = true});
   };
-  out.whole = [self, id](const boost::json::object& whole) {
-    self->send({.text = stream::result_event(id, whole), .written = {}});
-  };
+  out.whole = [self, id](const boost::json::object& whole) { self->send_text(stream::result_event(id, whole)); };
   out.done = [self, id, streamed] {
-    if (streamed) self->send({.text = stream::done_event(id), .written = {}});
+    if (streamed) self->send_text(stream::done_event(id));
     self->end_stream(id);
   };
   out.failed = [self, id](const wire_error& failure) {
-    self->send({.text = stream::error_event(id, failure), .written = {}});
+    self->send_text(stream::error_event(id, failure));
     self->end_stream(id);
   };
   return out;
@@ -184,9 +183,10 @@ call_output websocket_connection::output_of(const std::string& id, bool streamed
 void websocket_connection::cancel(const std::string& id) {
   const auto found = streams_.find(id);
   if (found == streams_.end())
-    return reply(stream::error_event(id, to_wire(error{error_kind::not_found, "no such request is running", "id"})));
+    return send_text(
+        stream::error_event(id, to_wire(error{error_kind::not_found, "no such request is running", "id"})));
   found->second->cancel();
-  reply(stream::cancelled_event(id));
+  send_text(stream::cancelled_event(id));
   end_stream(id);
 }
 
@@ -195,13 +195,9 @@ void websocket_connection::end_stream(const std::string& id) {
   if (draining_) drain();
 }
 
-void websocket_connection::reply(std::string text) {
-  unsent_replies_ += text.size();
-  send({.text = std::move(text), .written = {}, .is_reply = true});
-}
-
 void websocket_connection::send(outgoing message) {
   if (over_) return;
+  if (!message.is_chunk) unsent_replies_ += message.text.size();
   queue_.push_back(std::move(message));
   if (!sending_) send_next();
 }
@@ -225,7 +221,7 @@ void websocket_connection::send_next() {
                         if (ec) return self->cut();
                         outgoing sent = std::move(self->queue_.front());
                         self->queue_.pop_front();
-                        if (sent.is_reply) self->unsent_replies_ -= sent.text.size();
+                        if (!sent.is_chunk) self->unsent_replies_ -= sent.text.size();
                         if (sent.written) sent.written();
                         self->send_next();
                         self->read();

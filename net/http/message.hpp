@@ -12,7 +12,7 @@ using header_list = std::vector<std::pair<std::string, std::string>>;
 /// A complete request (RFC 9112), as `request_reader` makes it.
 struct http_request {
   std::string method;
-  std::string target;  ///< As sent: "/v1/models/a%20b?x=1".
+  std::string target;  ///< "/v1/models/a%20b?x=1", or "*".
   header_list headers;
   std::string body;
   bool version_1_1 = true;

@@ -1,5 +1,6 @@
 #include "net/http/request_reader.hpp"
 
+#include <algorithm>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
@@ -47,17 +48,32 @@ std::optional<wire_error> check_header(const http::request_header<>& header, boo
   return std::nullopt;
 }
 
-http_request convert(http::request<http::string_body> message) {
+/// A target that names the whole URL, as clients send it to proxies, becomes its path (RFC 9112, 3.2.2).
+std::string_view origin_form(std::string_view target) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!equal_ignoring_case(target.substr(0, scheme.size()), scheme)) continue;
+    target.remove_prefix(scheme.size());
+    target.remove_prefix(std::min(target.find_first_of("/?"), target.size()));
+    break;
+  }
+  return target;
+}
+
+/// All but the body.
+http_request convert(const http::request_header<>& header, bool keep_alive) {
   http_request out;
-  out.method = text_of(message.method_string());
-  out.target = text_of(message.target());
-  out.version_1_1 = message.version() >= 11;
-  out.keep_alive = message.keep_alive();
-  out.wants_upgrade = beast::websocket::is_upgrade(message);
-  for (const auto& field : message) out.headers.emplace_back(text_of(field.name_string()), text_of(field.value()));
-  out.body = std::move(message.body());
+  out.method = text_of(header.method_string());
+  out.target = origin_form({header.target().data(), header.target().size()});
+  if (!out.target.starts_with('/') && out.target != "*") out.target.insert(0, "/");
+  out.version_1_1 = header.version() >= 11;
+  out.keep_alive = keep_alive;
+  for (const auto& field : header) out.headers.emplace_back(text_of(field.name_string()), text_of(field.value()));
   return out;
 }
+
+/// Bytes around a chunked body of `body` bytes: enough for chunks of one byte with a short extension each, and for
+/// trailers as large as a header.
+std::uint64_t most_framing(const request_limits& limits, std::uint64_t body) { return limits.header_bytes + 16 * body; }
 
 }  // namespace
 
@@ -66,7 +82,29 @@ struct request_reader::parts {
   beast::flat_buffer buffer;
   std::optional<parser_type> parser;
   bool header_checked = false;
+  http_request request;  ///< From its header alone: trailers must not change what it means (RFC 9110, 6.5.1).
+  std::uint64_t body_received = 0;  ///< Bytes after the header, framing included.
+
+  std::optional<wire_error> take_header();
+  std::optional<wire_error> check_framing(std::size_t unparsed) const;
 };
+
+std::optional<wire_error> request_reader::parts::take_header() {
+  header_checked = true;
+  const auto& message = parser->get();
+  if (auto fault = check_header(message, parser->chunked())) return fault;
+  request = convert(message, message.keep_alive());
+  request.wants_upgrade = beast::websocket::is_upgrade(message);
+  return std::nullopt;
+}
+
+/// Beast bounds a chunked body, but neither chunk extensions nor trailers, of which it keeps each unfinished one.
+std::optional<wire_error> request_reader::parts::check_framing(std::size_t unparsed) const {
+  if (!parser->is_header_done() || !parser->chunked()) return std::nullopt;
+  const std::uint64_t body = parser->get().body().size();
+  if (body_received + unparsed - body <= most_framing(limits, body)) return std::nullopt;
+  return failure(431, "header_too_large", "the chunks' extensions or trailers are too large");
+}
 
 request_reader::request_reader(request_limits limits) : parts_(std::make_unique<parts>()) { parts_->limits = limits; }
 request_reader::~request_reader() = default;
@@ -82,7 +120,7 @@ request_reader::phase request_reader::where() const {
 }
 
 request_reader::step request_reader::next() {
-  auto& [limits, buffer, parser, header_checked] = *parts_;
+  auto& [limits, buffer, parser, header_checked, request, body_received] = *parts_;
   if (!parser) {
     // An empty line before a request is ignored (RFC 9112, 2.2).
     while (buffer.size() > 0 && (*static_cast<const char*>(buffer.cdata().data()) == '\r' ||
@@ -93,25 +131,29 @@ request_reader::step request_reader::next() {
     parser->header_limit(limits.header_bytes);
     parser->body_limit(limits.body_bytes);
     header_checked = false;
+    body_received = 0;
   }
 
   while (!parser->is_done()) {
     if (parser->is_header_done() && !header_checked) {
-      header_checked = true;
-      if (auto fault = check_header(parser->get(), parser->chunked())) return *fault;
+      if (auto fault = parts_->take_header()) return *fault;
       if (!parser->get()[http::field::expect].empty() && buffer.size() == 0) return expects_continue{};
     }
     if (buffer.size() == 0) return need_more{};
     beast::error_code ec;
-    buffer.consume(parser->put(buffer.cdata(), ec));
-    if (ec == http::error::need_more) return need_more{};
-    if (ec) return explain(ec, limits);
+    const std::size_t taken = parser->put(buffer.cdata(), ec);
+    buffer.consume(taken);
+    if (header_checked) body_received += taken;
+    const bool starved = ec == http::error::need_more;
+    if (ec && !starved) return explain(ec, limits);
+    if (auto fault = parts_->check_framing(starved ? buffer.size() : 0)) return *fault;
+    if (starved) return need_more{};
   }
   if (!header_checked)
-    if (auto fault = check_header(parser->get(), parser->chunked())) return *fault;
-  http_request done = convert(parser->release());
+    if (auto fault = parts_->take_header()) return *fault;
+  request.body = std::move(parser->get().body());
   parser.reset();
-  return done;
+  return std::move(request);
 }
 
 }  // namespace troupe::net

@@ -111,6 +111,22 @@ def test_limits_on_header_and_body(tiny):
         assert status_of(read_all(connection)) == 413
 
 
+@pytest.mark.parametrize("begin,piece", [
+    (b"5;name=", b"a" * 65536), (b"", b"0" * 65536), (b"0\r\nX: ", b"a" * 65536), (b"0\r\n", b"X: y\r\n" * 10_000),
+    (b"", b"1;name=" + b"a" * 60_000 + b"\r\nx\r\n"),
+], ids=["extension", "size", "trailer", "trailers", "extensions"])
+def test_chunks_cannot_be_framed_without_end(tiny, begin, piece):
+    with tiny.connect() as connection:
+        connection.sendall(b"POST /generate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                           b"Transfer-Encoding: chunked\r\n\r\n" + begin)
+        try:
+            for _ in range(32):
+                connection.sendall(piece)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # it need not read what it has refused
+        assert status_of(read_all(connection)) == 431
+
+
 def test_a_slow_header_is_given_up():
     with Daemon(TINY_DENSE, "--header-timeout", "300ms", "--body-timeout", "300ms") as daemon:
         assert status_of(daemon.raw(b"POST /generate HTTP/1.1\r\nHost:")) == 408

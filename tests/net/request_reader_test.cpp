@@ -104,5 +104,58 @@ TEST(RequestReader, LimitsHeaderAndBodyInEveryFraming) {
   EXPECT_EQ(status_of(post("Transfer-Encoding: chunked\r\n", "FFFFFFFFFFFFFFF\r\n"), limits), 413U);
 }
 
+/// The refusal of an endless request that begins with `start` and goes on with `piece`; bounds what is sent.
+unsigned status_of_endless(std::string_view start, std::string_view piece, request_limits limits) {
+  request_reader reader(limits);
+  reader.add(start);
+  for (std::size_t sent = 0; sent < 100 * limits.header_bytes; sent += piece.size()) {
+    const auto step = reader.next();
+    if (const auto* failure = std::get_if<wire_error>(&step)) return failure->status;
+    reader.add(piece);
+  }
+  return 0;
+}
+
+TEST(RequestReader, LimitsWhatFramesAChunkedBody) {
+  const request_limits limits{.header_bytes = 1000, .body_bytes = 1000};
+  const std::string chunked = post("Transfer-Encoding: chunked\r\n", "");
+  const std::string letters(100, 'a');
+  EXPECT_EQ(status_of_endless(chunked + "5;name=", letters, limits), 431U);
+  EXPECT_EQ(status_of_endless(chunked + "5;name=\"", letters, limits), 431U);
+  EXPECT_EQ(status_of_endless(chunked, std::string(100, '0'), limits), 431U);
+  EXPECT_EQ(status_of_endless(chunked + "0\r\nX: ", letters, limits), 431U);
+  EXPECT_EQ(status_of_endless(chunked + "0\r\n", "X: y\r\n", limits), 431U);
+  EXPECT_EQ(status_of_endless(chunked, "1;name=" + letters + "\r\nx\r\n", limits), 431U);
+  std::string trailers;
+  for (int i = 0; i < 1000; ++i) trailers += "X: y\r\n";
+  EXPECT_EQ(status_of(chunked + "0\r\n" + trailers + "\r\n", limits), 431U);
+}
+
+TEST(RequestReader, ReadsNothingIntoTheHeaderFromTrailers) {
+  request_reader reader({});
+  reader.add(post("Transfer-Encoding: chunked\r\nCache-Control: no-store\r\n",
+                  "2\r\nab\r\n0\r\nX-Request-Id: late\r\nConnection: close\r\nCache-Control: public\r\n\r\n"));
+  const auto step = reader.next();
+  const auto& request = std::get<http_request>(step);
+  EXPECT_EQ(request.body, "ab");
+  EXPECT_EQ(request.header("x-request-id"), "");
+  EXPECT_EQ(request.header("cache-control"), "no-store");
+  EXPECT_TRUE(request.keep_alive);
+}
+
+TEST(RequestReader, TakesThePathOfATargetThatIsAWholeUrl) {
+  const auto target_of = [](const std::string& target) {
+    request_reader reader({});
+    reader.add("GET " + target + " HTTP/1.1\r\nHost: a\r\n\r\n");
+    return std::get<http_request>(reader.next()).target;
+  };
+  EXPECT_EQ(target_of("http://a:80/health?x=1"), "/health?x=1");
+  EXPECT_EQ(target_of("HTTPS://a/"), "/");
+  EXPECT_EQ(target_of("http://a"), "/");
+  EXPECT_EQ(target_of("http://a?x=1"), "/?x=1");
+  EXPECT_EQ(target_of("/http://a/b"), "/http://a/b");
+  EXPECT_EQ(target_of("*"), "*");
+}
+
 }  // namespace
 }  // namespace troupe::net

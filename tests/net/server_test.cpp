@@ -330,6 +330,8 @@ TEST_F(Server, RoutesByPathAndMethod) {
   listen();
   EXPECT_THAT(exchange_of(get("/nowhere")),
               testing::AllOf(StartsWith("HTTP/1.1 404"), HasSubstr("\"code\":\"not_found\"")));
+  EXPECT_THAT(exchange_of(get("/\xff\xfe")), HasSubstr("nothing at /\uFFFD\uFFFD;"));
+  EXPECT_THAT(exchange_of(get("http://a/version")), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(exchange_of(get("/generate")),
               testing::AllOf(StartsWith("HTTP/1.1 405"), HasSubstr("Allow: POST, OPTIONS")));
   EXPECT_THAT(exchange_of(post("/health", "{}")),
