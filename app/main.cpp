@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "app/inspect.hpp"
+#include "app/machine.hpp"
 #include "app/serve.hpp"
 #include "app/serve_flags.hpp"
 #include "app/upcycle.hpp"
@@ -42,7 +43,11 @@ void show_written(std::uint64_t done, std::uint64_t total) {
 }
 
 int upcycle(const app::upcycle_options& options) {
-  auto written = app::upcycle(options, show_written);
+  app::termination_signals signals;
+  auto written = app::upcycle(options, [&](std::uint64_t done, std::uint64_t total) {
+    show_written(done, total);
+    return !signals.wait(std::chrono::milliseconds{0});
+  });
   if (isatty(STDOUT_FILENO) != 0) std::cout << '\n';
   if (!written) return fail(written.error(), 1);
   std::cout << "Wrote " << options.to.string() << ": " << options.experts << " experts, " << options.top_k

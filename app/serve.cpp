@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <future>
 #include <iostream>
@@ -105,9 +106,10 @@ int report(const error& failure, const config::log_settings& log) {
 }  // namespace
 
 int serve(const config::settings& settings) {
+  std::signal(SIGPIPE, SIG_IGN);  // Whoever reads our output may go away; the clients need not notice.
+  termination_signals signals;    // Before the log, which has a thread.
   if (auto opened = open_log(settings.log); !opened) return report(opened.error(), {});
 
-  termination_signals signals;
   const auto service = actors::service::start(settings, [settings] { return load_model(settings); });
   auto listening = net::server::listen(settings, *service);
   if (!listening) return report(listening.error(), settings.log);

@@ -19,7 +19,7 @@ struct upcycle_options {
 /// Sparse upcycling (Komatsuzaki et al., 2023): writes a dense Llama-style model as a Mixtral-style MoE in which every
 /// expert starts as the dense FFN. Gates are renormalised over the chosen experts, so the new model computes what the
 /// old one did. Weights' bytes are copied as they are, quantised or not. A GGUF file gives a GGUF file, a folder gives
-/// a folder; both appear whole or not at all, and nothing that exists is overwritten but a file of the same name.
+/// a folder; both appear whole or not at all, and nothing that exists is overwritten but a plain file of the same name.
 result<void> upcycle(const upcycle_options& options, const model::write_progress& progress);
 
 }  // namespace troupe::app

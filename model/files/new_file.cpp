@@ -25,6 +25,10 @@ new_file::new_file(std::filesystem::path path)
 
 result<new_file> new_file::create(const std::filesystem::path& path, std::uint64_t needed) {
   std::error_code failure;
+  const auto there = std::filesystem::status(path, failure);
+  if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there))
+    return error{error_kind::invalid, "is no plain file; choose another name", path.string()};
+  failure.clear();
   const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
   const auto space = std::filesystem::space(folder, failure);
   if (failure) return error{error_kind::io, "cannot write there: " + failure.message(), folder.string()};

@@ -15,7 +15,7 @@ namespace troupe::model {
 /// before `commit`, it leaves nothing behind.
 class new_file {
  public:
-  /// Refuses when the disk has less than `needed` bytes left.
+  /// Refuses when the disk has less than `needed` bytes left, and to take the place of anything but a plain file.
   static result<new_file> create(const std::filesystem::path& path, std::uint64_t needed);
 
   new_file(new_file&&) noexcept = default;

@@ -27,17 +27,19 @@ std::uint64_t total_size(const std::vector<tensor_to_write>& tensors) {
   return total;
 }
 
-void write_data(const std::vector<tensor_to_write>& tensors, std::uint64_t alignment, new_file& file,
-                const write_progress& progress) {
+result<void> write_data(const std::vector<tensor_to_write>& tensors, std::uint64_t alignment, new_file& file,
+                        const write_progress& progress) {
   const std::uint64_t total = file.size() + total_size(tensors);
   for (const auto& tensor : tensors) {
     file.pad_to(alignment);
     for (const auto& stretch : tensor.stretches) {
       file.write(stretch);
-      if (progress) progress(file.size(), total);
+      if (progress && !progress(file.size(), total))
+        return error{error_kind::cancelled, "interrupted; nothing is kept of what was written", {}};
     }
   }
   file.pad_to(alignment);
+  return {};
 }
 
 }  // namespace
@@ -90,7 +92,7 @@ result<void> gguf_writer::write(const std::filesystem::path& path, const write_p
   auto file = new_file::create(path, header.size() + total_size(tensors_));
   if (!file) return std::move(file).error();
   file->write(header);
-  write_data(tensors_, gguf_alignment, *file, progress);
+  if (auto written = write_data(tensors_, gguf_alignment, *file, progress); !written) return written;
   return file->commit();
 }
 
@@ -116,7 +118,7 @@ result<void> write_safetensors(const std::filesystem::path& path, const std::vec
   append<std::uint64_t>(length, header.size());
   file->write(length);
   file->write(header);
-  write_data(tensors, 1, *file, progress);
+  if (auto written = write_data(tensors, 1, *file, progress); !written) return written;
   return file->commit();
 }
 

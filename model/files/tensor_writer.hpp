@@ -17,8 +17,8 @@
 /// of eight equal experts needs no eight copies in memory.
 namespace troupe::model {
 
-/// Told how many of all bytes are written.
-using write_progress = std::function<void(std::uint64_t done, std::uint64_t total)>;
+/// Told how many of all bytes are written; false gives the writing up.
+using write_progress = std::function<bool(std::uint64_t done, std::uint64_t total)>;
 
 struct tensor_to_write {
   std::string name;

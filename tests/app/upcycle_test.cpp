@@ -1,6 +1,7 @@
 #include "app/upcycle.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,7 +32,7 @@ class UpcycleSource : public testing::Test {
     return {.from = models / source, .to = folder_ / source, .experts = 4, .top_k = 2, .seed = 7};
   }
   static result<void> make(const upcycle_options& options) {
-    return upcycle(options, [](auto...) {});
+    return upcycle(options, [](auto...) { return true; });
   }
   std::ptrdiff_t entries() const { return std::distance(fs::directory_iterator(folder_), fs::directory_iterator()); }
 
@@ -105,6 +106,26 @@ TEST_P(Upcycle, LeavesNothingBehindWhenItFails) {
   EXPECT_FALSE(make(wrong));
   EXPECT_EQ(entries(), 0);
   ASSERT_TRUE(make(options(GetParam())));
+  EXPECT_EQ(entries(), 1);
+}
+
+TEST_P(Upcycle, LeavesNothingBehindWhenItIsInterrupted) {
+  int told = 0;
+  const auto made = upcycle(options(GetParam()), [&](auto...) { return ++told < 3; });
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().kind, error_kind::cancelled);
+  EXPECT_EQ(told, 3);
+  EXPECT_EQ(entries(), 0);
+}
+
+TEST_P(Upcycle, TakesThePlaceOfPlainFilesOnly) {
+  auto wanted = options(GetParam());
+  fs::create_directory(wanted.to);
+  EXPECT_FALSE(make(wanted));
+  fs::remove(wanted.to);
+  ASSERT_EQ(::mkfifo(wanted.to.c_str(), 0600), 0);
+  EXPECT_FALSE(make(wanted));
+  EXPECT_TRUE(fs::is_fifo(wanted.to));
   EXPECT_EQ(entries(), 1);
 }
 

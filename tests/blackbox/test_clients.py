@@ -2,12 +2,13 @@
 
 import asyncio
 import json
+import socket
 
 import openai
 import pytest
 import websockets
 
-from daemon import chat
+from daemon import chat, wait_until
 
 
 @pytest.fixture
@@ -129,3 +130,26 @@ def test_an_overlong_message_closes_the_socket_politely(tiny):
 
 def test_an_ordinary_request_for_the_websocket_path(tiny):
     assert tiny.get("/v1/stream").status == 426
+
+
+def text_frame(payload):
+    """Masked with zeros (RFC 6455, 5.2)."""
+    return b"\x81" + bytes([0x80 | 126]) + len(payload).to_bytes(2, "big") + bytes(4) + payload
+
+
+def test_a_websocket_client_that_reads_nothing_is_not_read_either(tiny):
+    upgrade = (b"GET /v1/stream HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+               b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+    with socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        deaf.settimeout(2)
+        deaf.connect(("127.0.0.1", tiny.port))
+        deaf.sendall(upgrade)
+        assert deaf.recv(1024).startswith(b"HTTP/1.1 101")
+        body = {"type": "completion", "prompt": "Hi" * 200, "echo": True, "logprobs": 20, "max_tokens": 1,
+                "temperature": 0, "stream": False, "user": "x" * 60_000}
+        with pytest.raises(TimeoutError):
+            for number in range(1000):
+                deaf.sendall(text_frame(json.dumps({**body, "id": f"{number}"}).encode()))
+                wait_until(lambda: tiny.metric("websocket_streams") == 0, "end of the request")
+        assert number < 200

@@ -3,11 +3,12 @@
 import json
 import signal
 import socket
+import subprocess
 import threading
 
 import pytest
 
-from daemon import DEFAULT_MODEL, TINY_DENSE, Daemon, run, wait_until
+from daemon import DEFAULT_MODEL, PATIENCE, PROGRAM, TINY_DENSE, Daemon, run, wait_until
 
 
 def test_version_and_help():
@@ -76,6 +77,15 @@ def test_the_log_goes_to_a_file(tmp_path):
     with Daemon(TINY_DENSE, "--log-file", log) as daemon:
         wait_until(lambda: any(str(log) in line for line in daemon.output), "line that names the log")
     assert "info" in log.read_text()
+
+
+def test_a_reader_of_the_output_may_go_away():
+    process = subprocess.Popen([PROGRAM, "serve", "--port", "0", "--model", TINY_DENSE], stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL)
+    assert b"listens on" in process.stdout.readline()
+    process.stdout.close()
+    process.send_signal(signal.SIGTERM)  # it says so on its output
+    assert process.wait(PATIENCE) == 0
 
 
 def test_health_answers_while_the_model_is_loading():

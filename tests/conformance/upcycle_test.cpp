@@ -32,7 +32,7 @@ class UpcycledModel : public testing::TestWithParam<const char*> {
 
   result<void> make() const {
     return app::upcycle({.from = dense_.path, .to = sparse_path(), .experts = experts, .top_k = top_k, .seed = 7},
-                        [](auto...) {});
+                        [](auto...) { return true; });
   }
 
   golden_model dense_;
