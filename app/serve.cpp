@@ -23,7 +23,7 @@ namespace {
 using namespace std::chrono_literals;
 
 result<actors::loaded_model> load_model(const config::settings& settings) {
-  auto model = model::opened_model::open(settings.model.path);
+  auto model = model::opened_model::open(settings.model.path, settings.model.chat_template);
   if (!model) return model.error();
   auto plan = plan_memory(**model, settings, free_memory_bytes());
   if (!plan) return plan.error();

@@ -44,13 +44,21 @@ std::string digest_builder::finish() {
 opened_model::opened_model(std::unique_ptr<parts> p) : parts_(std::move(p)) {}
 opened_model::~opened_model() = default;
 
-result<std::shared_ptr<const opened_model>> opened_model::open(const std::filesystem::path& path) {
+result<std::shared_ptr<const opened_model>> opened_model::open(const std::filesystem::path& path,
+                                                               const std::filesystem::path& chat_template_file) {
   std::error_code ignored;
   const auto status = std::filesystem::status(path, ignored);
   if (!std::filesystem::exists(status))
     return error{error_kind::not_found, "there is no such model; give a folder with config.json or a .gguf file",
                  path.string()};
   auto filled = std::make_unique<parts>();
+  if (!chat_template_file.empty()) {
+    auto source = read_text(chat_template_file);
+    if (!source) return std::move(source).error();
+    auto parsed = chat_template::parse(*source, chat_template_file.string());
+    if (!parsed) return std::move(parsed).error();
+    filled->chat = *std::move(parsed);
+  }
   const bool folder = std::filesystem::is_directory(status);
   auto opened = folder ? parts::open_folder(path, *filled) : parts::open_gguf(path, *filled);
   if (!opened) return std::move(opened).error();

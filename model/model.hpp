@@ -33,8 +33,10 @@ struct generation_defaults {
 /// copied.
 class opened_model {
  public:
-  /// `path`: a folder with config.json, or a .gguf file.
-  static result<std::shared_ptr<const opened_model>> open(const std::filesystem::path& path);
+  /// `path`: a folder with config.json, or a .gguf file. `chat_template_file`: a Jinja template instead of the model's
+  /// own, which is not even parsed then; empty: the model's own.
+  static result<std::shared_ptr<const opened_model>> open(const std::filesystem::path& path,
+                                                          const std::filesystem::path& chat_template_file = {});
 
   ~opened_model();
   opened_model(const opened_model&) = delete;

@@ -28,7 +28,7 @@ struct opened_model::parts {
   tensor_table tensors;
   std::optional<weight_finder> weights;
   std::unique_ptr<const tokenizer> text;
-  std::unique_ptr<const chat_template> chat;
+  std::unique_ptr<const chat_template> chat;  ///< Set before opening: replaces the model's own.
 
   /// Fills `into` from a Hugging Face folder or a GGUF file.
   static result<void> open_folder(const std::filesystem::path& folder, parts& into);

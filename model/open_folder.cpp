@@ -218,7 +218,7 @@ result<void> opened_model::parts::open_folder(const fs::path& folder, parts& int
 
   auto chat = template_text(folder, tokenizer_config);
   if (!chat) return std::move(chat).error();
-  if (*chat) {
+  if (*chat && !into.chat) {
     auto parsed = chat_template::parse(**chat, folder.string() + ": chat template");
     if (!parsed) return std::move(parsed).error();
     into.chat = *std::move(parsed);

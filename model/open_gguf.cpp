@@ -133,7 +133,7 @@ result<void> opened_model::parts::open_gguf(const std::filesystem::path& path, p
   if (!text) return std::move(text).error();
   into.text = *std::move(text);
   into.defaults.eos = end_tokens(*file, *into.text);
-  if (const auto source = file->text("tokenizer.chat_template")) {
+  if (const auto source = file->text("tokenizer.chat_template"); source && !into.chat) {
     auto parsed = chat_template::parse(*source, path.string() + ": tokenizer.chat_template");
     if (!parsed) return std::move(parsed).error();
     into.chat = *std::move(parsed);

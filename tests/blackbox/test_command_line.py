@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from daemon import DEFAULT_MODEL, PATIENCE, PROGRAM, TINY_DENSE, Daemon, run, wait_until
+from daemon import DEFAULT_MODEL, FAULTS, PATIENCE, PROGRAM, TINY_DENSE, Daemon, run, wait_until
 
 
 def test_version_and_help():
@@ -77,6 +77,20 @@ def test_the_log_goes_to_a_file(tmp_path):
     with Daemon(TINY_DENSE, "--log-file", log) as daemon:
         wait_until(lambda: any(str(log) in line for line in daemon.output), "line that names the log")
     assert "info" in log.read_text()
+
+
+@pytest.mark.parametrize("model", [TINY_DENSE, FAULTS / "control-gguf.gguf"], ids=["folder", "gguf"])
+def test_a_chat_template_replaces_the_models_own(tmp_path, model):
+    template = tmp_path / "mine.jinja"
+    template.write_text("{% for m in messages %}[{{ m.content }}]{% endfor %}")
+    with Daemon(model, "--chat-template", template) as daemon:
+        chat = daemon.post("/tokenize", {"messages": [{"role": "user", "content": "Hi"}]}).json()
+        text = daemon.post("/tokenize", {"prompt": "[Hi]", "add_special_tokens": False}).json()
+        assert chat["tokens"] == text["tokens"]
+    for damage in (lambda: template.write_text("{% for %}"), template.unlink):
+        damage()
+        ended = run("serve", "--port", "0", "--model", model, "--chat-template", template)
+        assert ended.returncode == 1 and "mine.jinja" in ended.stderr, ended
 
 
 def test_a_reader_of_the_output_may_go_away():
