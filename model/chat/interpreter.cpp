@@ -4,6 +4,8 @@
 #include <cmath>
 #include <ctime>
 
+#include "model/chat/text_methods.hpp"
+
 namespace troupe::model::jinja {
 namespace {
 
@@ -45,7 +47,39 @@ value make_range(const arguments& a) {
   sequence out;
   for (std::int64_t i = 0; i < static_cast<std::int64_t>(length); ++i)
     out.push_back(value::integer(start + i * stride));
-  return value::list(std::move(out));
+  std::string shown = "range(" + std::to_string(start) + ", " + std::to_string(stop);
+  if (stride != 1) shown += ", " + std::to_string(stride);
+  return list_value{std::make_shared<sequence>(std::move(out)), false, shown + ")"};
+}
+
+value make_joiner(const arguments& a) {
+  const value given = a.get(0, "sep");
+  return value::function(
+      "joiner", [used = std::make_shared<bool>(false), separator = given.is<undefined>() ? value(text(", ")) : given](
+                    arguments&) { return std::exchange(*used, true) ? separator : value(text()); });
+}
+
+value make_cycler(const arguments& a) {
+  if (a.positional.empty()) throw failure("at least one item has to be provided");
+  auto members = std::make_shared<dictionary>();
+  const auto at = std::make_shared<std::size_t>(0);
+  // A weak hold: the cycler holds its functions.
+  const auto show = [items = a.positional, at, weak = std::weak_ptr<dictionary>(members)] {
+    if (const auto of = weak.lock()) of->set(text("current"), items[*at]);
+  };
+  members->set(text("next"), value::function("next", [items = a.positional, at, show](arguments&) {
+                 const value out = items[*at];
+                 *at = (*at + 1) % items.size();
+                 show();
+                 return out;
+               }));
+  members->set(text("reset"), value::function("reset", [at, show](arguments&) -> value {
+                 *at = 0;
+                 show();
+                 return none{};
+               }));
+  show();
+  return dict_value{std::move(members), true};
 }
 
 value make_dict(const arguments& a, bool is_namespace) {
@@ -105,6 +139,8 @@ void interpreter::define_globals(std::chrono::system_clock::time_point now) {
     account(out.as<list_value>()->items->size() * sizeof(value), 0);
     return out;
   });
+  define("joiner", [](arguments& a) { return make_joiner(a); });
+  define("cycler", [](arguments& a) { return make_cycler(a); });
   define("dict", [](arguments& a) { return make_dict(a, false); });
   define("namespace", [](arguments& a) { return make_dict(a, true); });
 }
@@ -636,7 +672,6 @@ value interpreter::filter(std::string_view name, const value& subject, arguments
 }
 
 bool interpreter::test(std::string_view name, const value& subject, arguments& more) {
-  if (name == "filter" || name == "test") throw failure("No test named '" + std::string(name) + "'.");
   const auto out = apply_test(name, subject, more);
   if (!out) throw failure("No test named '" + std::string(name) + "'.");
   return *out;

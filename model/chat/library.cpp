@@ -1,203 +1,15 @@
 #include "model/chat/library.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstdio>
+
+#include "model/chat/letters.hpp"
+#include "model/chat/text_methods.hpp"
 
 namespace troupe::model::jinja {
 namespace {
-
-constexpr std::string_view blanks = " \t\n\r\f\v";
-
-text text_of(const value& v, std::string_view what) {
-  if (const auto* t = v.as<text>()) return *t;
-  throw failure(std::string(what) + " must be a string, not " + v.type_name());
-}
-
-std::string ascii_case(std::string bytes, bool upper) {
-  for (char& c : bytes) {
-    if (upper && c >= 'a' && c <= 'z') c = static_cast<char>(c - 32);
-    if (!upper && c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-  }
-  return bytes;
-}
-
-text upper(const text& t) { return t.with_bytes(ascii_case(t.bytes(), true)); }
-text lower(const text& t) { return t.with_bytes(ascii_case(t.bytes(), false)); }
-
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || static_cast<unsigned char>(c) >= 0x80;
-}
-
-text capitalize(const text& t) {
-  std::string bytes = ascii_case(t.bytes(), false);
-  if (!bytes.empty()) bytes.replace(0, 1, ascii_case(bytes.substr(0, 1), true));
-  return t.with_bytes(std::move(bytes));
-}
-
-text title(const text& t) {
-  std::string bytes = ascii_case(t.bytes(), false);
-  bool inside = false;
-  for (char& c : bytes) {
-    if (!inside && is_letter(c)) c = ascii_case(std::string(1, c), true)[0];
-    inside = is_letter(c) || c == '\'';
-  }
-  return t.with_bytes(std::move(bytes));
-}
-
-value split(const text& t, const value& separator, std::int64_t most, bool from_right) {
-  sequence out;
-  const std::string& bytes = t.bytes();
-  if (!separator.is<text>()) {  // runs of white space
-    std::size_t at = bytes.find_first_not_of(blanks);
-    while (at != std::string::npos) {
-      const bool last = most >= 0 && static_cast<std::int64_t>(out.size()) == most;
-      const std::size_t end = last ? bytes.size() : std::min(bytes.find_first_of(blanks, at), bytes.size());
-      out.emplace_back(last ? trimmed(t.substr(at), {}, false, true) : t.substr(at, end - at));
-      at = end >= bytes.size() ? std::string::npos : bytes.find_first_not_of(blanks, end);
-    }
-    return value::list(std::move(out));
-  }
-  const std::string& mark = separator.as<text>()->bytes();
-  if (mark.empty()) throw failure("empty separator");
-  if (from_right && most >= 0) {
-    std::size_t end = bytes.size();
-    while (most-- > 0) {
-      if (end < mark.size()) break;
-      const auto at = bytes.rfind(mark, end - mark.size());
-      if (at == std::string::npos) break;
-      out.emplace_back(t.substr(at + mark.size(), end - at - mark.size()));
-      end = at;
-    }
-    out.emplace_back(t.substr(0, end));
-    std::reverse(out.begin(), out.end());
-    return value::list(std::move(out));
-  }
-  std::size_t from = 0;
-  for (auto at = bytes.find(mark);
-       at != std::string::npos && (most < 0 || static_cast<std::int64_t>(out.size()) < most);
-       at = bytes.find(mark, from)) {
-    out.emplace_back(t.substr(from, at - from));
-    from = at + mark.size();
-  }
-  out.emplace_back(t.substr(from));
-  return value::list(std::move(out));
-}
-
-text join(const sequence& items, const text& separator) {
-  text out;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (i != 0) out += separator;
-    out += to_text(items[i]);
-  }
-  return out;
-}
-
-value split_lines(const text& t) {
-  sequence out;
-  std::size_t from = 0;
-  const std::string& bytes = t.bytes();
-  while (from < bytes.size()) {
-    const auto at = bytes.find_first_of("\n\r", from);
-    if (at == std::string::npos) break;
-    out.emplace_back(t.substr(from, at - from));
-    from = at + (bytes.compare(at, 2, "\r\n") == 0 ? 2 : 1);
-  }
-  if (from < bytes.size()) out.emplace_back(t.substr(from));
-  return value::list(std::move(out));
-}
-
-bool begins_or_ends(const text& t, const value& with, bool begins) {
-  if (const auto* l = with.as<list_value>())
-    return std::any_of(l->items->begin(), l->items->end(),
-                       [&](const value& one) { return begins_or_ends(t, one, begins); });
-  const std::string part = text_of(with, "the argument of startswith and endswith").bytes();
-  return begins ? t.bytes().starts_with(part) : t.bytes().ends_with(part);
-}
-
-template <class Predicate>
-bool all_of_bytes(const text& t, Predicate is) {
-  return !t.empty() && std::all_of(t.bytes().begin(), t.bytes().end(), is);
-}
-
-std::optional<std::string> characters_of(const value& v) {
-  if (const auto* t = v.as<text>()) return t->bytes();
-  return std::nullopt;
-}
-
-value text_method(const text& t, std::string_view name, arguments& a) {
-  const auto count = [&](std::size_t index, const char* key) { return a.get(index, key).whole().value_or(-1); };
-  if (name == "upper") return upper(t);
-  if (name == "lower" || name == "casefold") return lower(t);
-  if (name == "capitalize") return capitalize(t);
-  if (name == "title") return title(t);
-  if (name == "strip") return trimmed(t, characters_of(a.get(0, "chars")), true, true);
-  if (name == "lstrip") return trimmed(t, characters_of(a.get(0, "chars")), true, false);
-  if (name == "rstrip") return trimmed(t, characters_of(a.get(0, "chars")), false, true);
-  if (name == "split") return split(t, a.get(0, "sep"), count(1, "maxsplit"), false);
-  if (name == "rsplit") return split(t, a.get(0, "sep"), count(1, "maxsplit"), true);
-  if (name == "splitlines") return split_lines(t);
-  if (name == "startswith") return begins_or_ends(t, a.get(0, "prefix"), true);
-  if (name == "endswith") return begins_or_ends(t, a.get(0, "suffix"), false);
-  if (name == "replace") return replace_all(t, to_text(a.get(0, "old")), to_text(a.get(1, "new")), count(2, "count"));
-  if (name == "join") return join(items_of(a.get(0, "iterable")), t);
-  if (name == "find" || name == "index" || name == "rfind") {
-    const std::string part = text_of(a.get(0, "sub"), "find's argument").bytes();
-    const auto at = name == "rfind" ? t.bytes().rfind(part) : t.bytes().find(part);
-    if (at == std::string::npos && name == "index") throw failure("substring not found");
-    return value::integer(
-        at == std::string::npos ? -1 : static_cast<std::int64_t>(character_count(t.bytes().substr(0, at))));
-  }
-  if (name == "count") {
-    const std::string part = text_of(a.get(0, "sub"), "count's argument").bytes();
-    std::int64_t found = 0;
-    if (part.empty()) return value::integer(static_cast<std::int64_t>(character_count(t.bytes())) + 1);
-    for (auto at = t.bytes().find(part); at != std::string::npos; at = t.bytes().find(part, at + part.size())) ++found;
-    return value::integer(found);
-  }
-  if (name == "removeprefix" || name == "removesuffix") {
-    const std::string part = text_of(a.get(0, "affix"), "the argument").bytes();
-    if (name == "removeprefix") return t.bytes().starts_with(part) ? t.substr(part.size()) : t;
-    return t.bytes().ends_with(part) ? t.substr(0, t.size() - part.size()) : t;
-  }
-  if (name == "isdigit" || name == "isnumeric" || name == "isdecimal")
-    return all_of_bytes(t, [](char c) { return c >= '0' && c <= '9'; });
-  if (name == "isalpha") return all_of_bytes(t, is_letter);
-  if (name == "isalnum") return all_of_bytes(t, [](char c) { return is_letter(c) || (c >= '0' && c <= '9'); });
-  if (name == "isspace") return all_of_bytes(t, [](char c) { return blanks.find(c) != std::string_view::npos; });
-  if (name == "isupper") return t.bytes() == ascii_case(t.bytes(), true) && t.bytes() != ascii_case(t.bytes(), false);
-  if (name == "islower") return t.bytes() == ascii_case(t.bytes(), false) && t.bytes() != ascii_case(t.bytes(), true);
-  // format: "{}" and "{0}" and "{name}" without format specifications
-  text out;
-  const std::string& bytes = t.bytes();
-  std::size_t next = 0;
-  for (std::size_t at = 0; at < bytes.size();) {
-    if (bytes.compare(at, 2, "{{") == 0 || bytes.compare(at, 2, "}}") == 0) {
-      out += t.substr(at, 1);
-      at += 2;
-    } else if (bytes[at] == '{') {
-      const auto end = bytes.find('}', at);
-      if (end == std::string::npos) throw failure("Single '{' encountered in format string");
-      const std::string key = bytes.substr(at + 1, end - at - 1);
-      const bool number = !key.empty() && key.size() < 4 && key.find_first_not_of("0123456789") == std::string::npos;
-      const value found = key.empty() ? a.get(next++, "")
-                          : number    ? a.get(std::stoul(key), "")
-                                      : a.get(a.positional.size(), key);
-      if (found.is<undefined>()) throw failure("format has no argument '" + key + "'");
-      out += to_text(found);
-      at = end + 1;
-    } else {
-      out += t.substr(at, 1);
-      ++at;
-    }
-  }
-  return out;
-}
-
-constexpr std::string_view text_methods[] = {
-    "upper",   "lower",   "casefold",   "capitalize",   "title",        "strip",   "lstrip",    "rstrip",
-    "split",   "rsplit",  "splitlines", "startswith",   "endswith",     "replace", "join",      "find",
-    "index",   "rfind",   "count",      "removeprefix", "removesuffix", "isdigit", "isnumeric", "isdecimal",
-    "isalpha", "isalnum", "isspace",    "isupper",      "islower",      "format"};
 
 value pair_list(const dictionary& d) {
   sequence out;
@@ -205,9 +17,16 @@ value pair_list(const dictionary& d) {
   return value::list(std::move(out));
 }
 
+value shown_as(const char* name, const value& list) {
+  list_value out = *list.as<list_value>();
+  out.shown = name;
+  return out;
+}
+
 value dict_method(const dict_value& d, std::string_view name, arguments& a) {
   const dictionary& members = *d.members;
-  if (name == "items") return pair_list(members);
+  if (name == "items") return shown_as("dict_items", pair_list(members));
+  if (name == "copy") return value::dict(members);
   if (name == "get") {
     const value wanted = a.get(0, "key");
     if (const auto* k = wanted.as<text>())
@@ -216,7 +35,23 @@ value dict_method(const dict_value& d, std::string_view name, arguments& a) {
   }
   sequence out;
   for (const auto& [key, what] : members.members) out.push_back(name == "keys" ? value(key) : what);
-  return value::list(std::move(out));
+  return shown_as(name == "keys" ? "dict_keys" : "dict_values", value::list(std::move(out)));
+}
+
+constexpr std::string_view dict_methods[] = {"items", "keys", "values", "get", "copy"};
+/// What the sandbox of the reference does not let a template call, as it changes its object.
+constexpr std::string_view changing_dict_methods[] = {"clear", "pop", "popitem", "setdefault", "update"};
+constexpr std::string_view changing_list_methods[] = {"append", "clear",  "extend",  "insert",
+                                                      "pop",    "remove", "reverse", "sort"};
+
+bool listed(const auto& list, std::string_view name) {
+  return std::find(std::begin(list), std::end(list), name) != std::end(list);
+}
+
+value refusal(const std::string& type, std::string_view name) {
+  return value::function(std::string(name), [type, called = std::string(name)](arguments&) -> value {
+    throw failure(type + "." + called + " changes its object, which a chat template must not");
+  });
 }
 
 /// The key function of sort, min, unique and their kin.
@@ -316,16 +151,29 @@ value extreme(const value& subject, const arguments& a, const host& runs, bool h
   return *best;
 }
 
+/// Python's round(): the decimal digits of the number itself decide, halves go to even.
+double round_half_even(double number, std::int64_t digits) {
+  if (!std::isfinite(number) || digits > 22) return number;
+  if (digits < 0) {
+    const double scale = std::pow(10.0, static_cast<double>(-std::max<std::int64_t>(digits, -400)));
+    return std::isinf(scale) ? 0.0 : std::nearbyint(number / scale) * scale;
+  }
+  char buffer[400];
+  std::snprintf(buffer, sizeof buffer, "%.*f", static_cast<int>(digits), number);
+  return std::strtod(buffer, nullptr);
+}
+
 value rounded(const value& subject, const arguments& a) {
   const auto number = subject.number();
-  if (!number) throw failure("round needs a number");
+  if (!number) throw failure("round needs a number, not " + subject.type_name());
   const std::int64_t digits = a.get(0, "precision").whole().value_or(0);
   const value method = a.get(1, "method");
   const std::string how = method.is<text>() ? method.as<text>()->bytes() : "common";
+  if (how == "common")
+    return subject.whole() && digits >= 0 ? value::integer(*subject.whole()) : value(round_half_even(*number, digits));
+  if (how != "ceil" && how != "floor") throw failure("method must be common, ceil or floor");
   const double scale = std::pow(10.0, static_cast<double>(digits));
-  const double scaled = *number * scale;
-  const double whole = how == "ceil" ? std::ceil(scaled) : how == "floor" ? std::floor(scaled) : std::nearbyint(scaled);
-  return whole / scale;
+  return (how == "ceil" ? std::ceil(*number * scale) : std::floor(*number * scale)) / scale;
 }
 
 value to_integer(const value& subject, const arguments& a) {
@@ -335,8 +183,14 @@ value to_integer(const value& subject, const arguments& a) {
     return std::abs(*number) < 9e18 ? value::integer(static_cast<std::int64_t>(*number)) : fallback;
   const auto* t = subject.as<text>();
   if (t == nullptr) return fallback;
-  const std::string bytes = trimmed(*t, {}, true, true).bytes();
+  std::string bytes = trimmed(*t, {}, true, true).bytes();
   char* end = nullptr;
+  if (const auto base = a.get(1, "base").whole(); base && *base != 10) {
+    if ((*base != 0 && *base < 2) || *base > 36) return fallback;
+    errno = 0;
+    const long long number = std::strtoll(bytes.c_str(), &end, static_cast<int>(*base));
+    return bytes.empty() || *end != '\0' || errno != 0 ? fallback : value::integer(number);
+  }
   const double real = std::strtod(bytes.c_str(), &end);
   if (bytes.empty() || *end != '\0' || !(std::abs(real) < 9e18)) return fallback;
   return value::integer(bytes.find_first_of(".eE") == std::string::npos ? std::strtoll(bytes.c_str(), nullptr, 10)
@@ -444,6 +298,95 @@ value batched(const value& subject, const arguments& a) {
   return value::list(std::move(out));
 }
 
+value named_values(const arguments& a) {
+  dictionary out;
+  for (const auto& [key, what] : a.named) out.set(text(key), what);
+  return value::dict(std::move(out));
+}
+
+/// jinja2's slice: so many columns, the first of them one longer where it does not divide.
+value sliced(const value& subject, const arguments& a) {
+  const sequence items = items_of(subject);
+  const std::int64_t columns = a.get(0, "slices").whole().value_or(0);
+  if (columns < 1 || columns > 100'000) throw failure("slice needs a number of slices of at least 1");
+  const auto count = static_cast<std::size_t>(columns);
+  const std::size_t each = items.size() / count;
+  const std::size_t longer = items.size() % count;
+  sequence out;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t size = each + (i < longer ? 1 : 0);
+    sequence column(items.begin() + static_cast<std::ptrdiff_t>(at),
+                    items.begin() + static_cast<std::ptrdiff_t>(at + size));
+    if (a.has(1, "fill_with") && i >= longer && longer != 0) column.push_back(a.get(1, "fill_with"));
+    out.push_back(value::list(std::move(column)));
+    at += size;
+  }
+  return value::list(std::move(out));
+}
+
+text url_encoded(const text& t) {
+  text out;
+  for (std::size_t i = 0; i < t.size(); ++i) {
+    const char c = t.bytes()[i];
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       std::string_view("_.-~/").find(c) != std::string_view::npos;
+    constexpr std::string_view digits = "0123456789ABCDEF";
+    const auto byte = static_cast<unsigned char>(c);
+    out.append(plain ? std::string(1, c) : std::string{'%', digits[byte >> 4U], digits[byte & 15U]}, t.from_user(i));
+  }
+  return out;
+}
+
+text truncated(const text& t, const arguments& a) {
+  const std::int64_t length = a.get(0, "length").whole().value_or(255);
+  const text end = a.has(2, "end") ? to_text(a.get(2, "end")) : text("...");
+  const std::int64_t leeway = a.get(3, "leeway").whole().value_or(5);
+  const auto ending = static_cast<std::int64_t>(character_count(end.bytes()));
+  if (length < ending || leeway < 0) throw failure("truncate: the length or the leeway is too small");
+  const auto count = static_cast<std::int64_t>(character_count(t.bytes()));
+  if (count <= length || count - length <= leeway) return t;
+  text out = t.substr(0, character_offset(t.bytes(), static_cast<std::size_t>(length - ending)));
+  if (!a.get(1, "killwords").truthy()) out = out.substr(0, out.bytes().rfind(' '));
+  out += end;
+  return out;
+}
+
+/// Comments and tags go, white space becomes single blanks.
+text without_tags(const text& t) {
+  text bare;
+  const std::string& bytes = t.bytes();
+  for (std::size_t at = 0; at < bytes.size();) {
+    const bool comment = bytes.compare(at, 4, "<!--") == 0;
+    const auto end = bytes[at] == '<' ? bytes.find(comment ? "-->" : ">", at) : std::string::npos;
+    if (end == std::string::npos)
+      bare += t.substr(at++, 1);
+    else
+      at = end + (comment ? 3 : 1);
+  }
+  return join(items_of(split(bare, {}, -1, false)), text(" "));
+}
+
+text file_size(const value& subject, const arguments& a) {
+  const value number = to_float(subject, {});
+  const bool binary = a.get(0, "binary").truthy();
+  const double base = binary ? 1024 : 1000;
+  const double bytes = number.number().value_or(0);
+  if (bytes == 1) return text("1 Byte");
+  if (bytes < base) return text(std::to_string(static_cast<std::int64_t>(bytes)) + " Bytes");
+  constexpr std::string_view prefixes = "kMGTPEZY";
+  double unit = base;
+  std::size_t at = 0;
+  while (at + 1 < prefixes.size() && bytes >= unit * base) {
+    unit *= base;
+    ++at;
+  }
+  arguments one;
+  one.positional = {value(bytes / unit)};
+  const char prefix = binary && at == 0 ? 'K' : prefixes[at];
+  return text(format_braces(text("{:.1f} "), one).bytes() + prefix + (binary ? "iB" : "B"));
+}
+
 value grouped(const value& subject, const arguments& a, const host& runs) {
   arguments order;
   order.named = {{"attribute", a.get(0, "attribute")}};
@@ -460,35 +403,6 @@ value grouped(const value& subject, const arguments& a, const host& runs) {
 }
 
 }  // namespace
-
-text trimmed(const text& subject, const std::optional<std::string>& characters, bool left, bool right) {
-  const std::string set = characters.value_or(std::string(blanks));
-  std::size_t begin = 0;
-  std::size_t end = subject.size();
-  if (left) begin = std::min(subject.bytes().find_first_not_of(set), subject.size());
-  if (right) {
-    const auto last = subject.bytes().find_last_not_of(set);
-    end = last == std::string::npos ? begin : std::max(begin, last + 1);
-  }
-  return subject.substr(begin, end - begin);
-}
-
-text replace_all(const text& subject, const text& from, const text& to, std::int64_t count) {
-  text out;
-  std::size_t at = 0;
-  const std::string& bytes = subject.bytes();
-  if (from.empty()) return subject;
-  while (count != 0) {
-    const auto found = bytes.find(from.bytes(), at);
-    if (found == std::string::npos) break;
-    out += subject.substr(at, found - at);
-    out += to;
-    at = found + from.size();
-    --count;
-  }
-  out += subject.substr(at);
-  return out;
-}
 
 value add(const value& a, const value& b) {
   if (const auto x = a.whole(), y = b.whole(); x && y) {
@@ -515,51 +429,25 @@ value add(const value& a, const value& b) {
   throw failure("unsupported operand type(s) for +: '" + a.type_name() + "' and '" + b.type_name() + "'");
 }
 
-value format_percent(const text& pattern, const value& with) {
-  const auto* l = with.as<list_value>();
-  const sequence items = l != nullptr && l->tuple ? *l->items : sequence{with};
-  text out;
-  std::size_t next = 0;
-  for (std::size_t at = 0; at < pattern.size(); ++at) {
-    if (pattern.bytes()[at] != '%' || at + 1 >= pattern.size()) {
-      out += pattern.substr(at, 1);
-      continue;
-    }
-    const char kind = pattern.bytes()[++at];
-    if (kind == '%') {
-      out += text("%");
-      continue;
-    }
-    if (next >= items.size()) throw failure("not enough arguments for format string");
-    const value& item = items[next++];
-    if (kind == 's')
-      out += to_text(item);
-    else if (kind == 'r')
-      out += repr(item);
-    else if (kind == 'd' && item.number())
-      out += text(std::to_string(static_cast<std::int64_t>(*item.number())));
-    else
-      throw failure("this format string is not supported");
-  }
-  return out;
-}
-
 std::optional<value> method_of(const value& object, std::string_view name) {
   if (const auto* t = object.as<text>()) {
-    if (std::find(std::begin(text_methods), std::end(text_methods), name) == std::end(text_methods))
-      return std::nullopt;
+    if (!is_text_method(name)) return std::nullopt;
     return value::function(std::string(name), [subject = *t, called = std::string(name)](arguments& a) {
       return text_method(subject, called, a);
     });
   }
   if (const auto* d = object.as<dict_value>(); d != nullptr && !d->is_namespace) {
-    if (name != "items" && name != "keys" && name != "values" && name != "get") return std::nullopt;
+    if (listed(changing_dict_methods, name)) return refusal("dict", name);
+    if (!listed(dict_methods, name)) return std::nullopt;
     return value::function(std::string(name), [subject = *d, called = std::string(name)](arguments& a) {
       return dict_method(subject, called, a);
     });
   }
-  if (const auto* l = object.as<list_value>(); l != nullptr && (name == "index" || name == "count")) {
+  if (const auto* l = object.as<list_value>()) {
+    if (listed(changing_list_methods, name)) return refusal("list", name);
+    if (name != "index" && name != "count" && name != "copy") return std::nullopt;
     return value::function(std::string(name), [items = l->items, called = std::string(name)](arguments& a) -> value {
+      if (called == "copy") return value::list(*items);
       const value wanted = a.get(0, "value");
       if (called == "count")
         return value::integer(
@@ -578,7 +466,7 @@ std::optional<value> apply_filter(std::string_view name, const value& subject, a
   if (name == "upper") return upper(as_text());
   if (name == "lower") return lower(as_text());
   if (name == "capitalize") return capitalize(as_text());
-  if (name == "title") return title(as_text());
+  if (name == "title") return title_words(as_text());
   if (name == "string") return as_text();
   if (name == "safe") return subject;
   if (name == "escape" || name == "e") return escaped(as_text());
@@ -641,8 +529,15 @@ std::optional<value> apply_filter(std::string_view name, const value& subject, a
   if (name == "wordcount")
     return value::integer(static_cast<std::int64_t>(items_of(split(as_text(), {}, -1, false)).size()));
   if (name == "format") {
-    return format_percent(as_text(), value::list(a.positional, true));
+    return format_percent(as_text(), a.named.empty() ? value::list(a.positional, true) : named_values(a));
   }
+  if (name == "slice") return sliced(subject, a);
+  if (name == "urlencode") return url_encoded(as_text());
+  if (name == "truncate") return truncated(as_text(), a);
+  if (name == "striptags") return without_tags(as_text());
+  if (name == "center") return padded(as_text(), a.get(0, "width").whole().value_or(80), '^', ' ', true);
+  if (name == "pprint") return repr(subject);
+  if (name == "filesizeformat") return file_size(subject, a);
   if (name == "attr") return runs.item(subject, a.get(0, "name"));
   return std::nullopt;
 }
@@ -663,7 +558,13 @@ std::optional<bool> apply_test(std::string_view name, const value& v, arguments&
   if (name == "iterable") return v.is<text>() || v.is<list_value>() || v.is<dict_value>() || v.is<undefined>();
   if (name == "sequence") return v.is<text>() || v.is<list_value>() || v.is<dict_value>() || v.is<undefined>();
   if (name == "callable") return v.is<function_value>();
-  if (name == "equalto" || name == "eq" || name == "==" || name == "sameas") return equal(v, other);
+  if (name == "equalto" || name == "eq" || name == "==") return equal(v, other);
+  if (name == "sameas") return v.data().index() == other.data().index() && equal(v, other);
+  if (name == "escaped") return false;
+  if (name == "filter" || name == "test") {
+    const std::string wanted = to_text(v).bytes();
+    return name == "filter" ? is_filter(wanted) : is_test(wanted);
+  }
   if (name == "ne" || name == "!=") return !equal(v, other);
   if (name == "gt" || name == "greaterthan" || name == ">") return compare(v, other) > 0;
   if (name == "ge" || name == ">=") return compare(v, other) >= 0;
@@ -676,13 +577,32 @@ std::optional<bool> apply_test(std::string_view name, const value& v, arguments&
     if (!whole || by == 0) throw failure("'" + std::string(name) + "' needs integers");
     return (by == -1 || *whole % by == 0) == (name != "odd");  // -1: the one quotient that overflows
   }
-  if (name == "upper")
-    return to_text(v).bytes() == ascii_case(to_text(v).bytes(), true) &&
-           to_text(v).bytes() != ascii_case(to_text(v).bytes(), false);
-  if (name == "lower")
-    return to_text(v).bytes() == ascii_case(to_text(v).bytes(), false) &&
-           to_text(v).bytes() != ascii_case(to_text(v).bytes(), true);
+  if (name == "upper" || name == "lower") return has_case(to_text(v), name == "upper" ? "isupper" : "islower");
   return std::nullopt;
+}
+
+bool is_filter(std::string_view name) {
+  static constexpr std::string_view names[] = {
+      "abs",    "attr",       "batch",       "capitalize", "center",   "count",
+      "d",      "default",    "dictsort",    "e",          "escape",   "filesizeformat",
+      "first",  "float",      "forceescape", "format",     "groupby",  "indent",
+      "int",    "items",      "join",        "last",       "length",   "list",
+      "lower",  "map",        "max",         "min",        "pprint",   "random",
+      "reject", "rejectattr", "replace",     "reverse",    "round",    "safe",
+      "select", "selectattr", "slice",       "sort",       "string",   "striptags",
+      "sum",    "title",      "tojson",      "trim",       "truncate", "unique",
+      "upper",  "urlencode",  "urlize",      "wordcount",  "wordwrap", "xmlattr"};
+  return listed(names, name);
+}
+
+bool is_test(std::string_view name) {
+  static constexpr std::string_view names[] = {
+      "!=",       "<",           "<=",          "==",      ">",       ">=",        "boolean",  "callable",
+      "defined",  "divisibleby", "eq",          "equalto", "escaped", "even",      "false",    "filter",
+      "float",    "ge",          "greaterthan", "gt",      "in",      "integer",   "iterable", "le",
+      "lessthan", "lower",       "lt",          "mapping", "ne",      "none",      "number",   "odd",
+      "sameas",   "sequence",    "string",      "test",    "true",    "undefined", "upper"};
+  return listed(names, name);
 }
 
 }  // namespace troupe::model::jinja

@@ -19,12 +19,11 @@ struct host {
 /// Nothing when there is no such filter.
 std::optional<value> apply_filter(std::string_view name, const value& subject, arguments& more, const host& runs);
 std::optional<bool> apply_test(std::string_view name, const value& subject, arguments& more);
+bool is_filter(std::string_view name);
+bool is_test(std::string_view name);
 /// A bound method, or nothing.
 std::optional<value> method_of(const value& object, std::string_view name);
 
 value add(const value& a, const value& b);
-value format_percent(const text& pattern, const value& with);
-text replace_all(const text& subject, const text& from, const text& to, std::int64_t count);
-text trimmed(const text& subject, const std::optional<std::string>& characters, bool left, bool right);
 
 }  // namespace troupe::model::jinja

@@ -111,7 +111,15 @@ text repr_of_text(const text& t) {
 
 }  // namespace
 
+void text::append(std::string_view bytes, bool from_user) {
+  if (bytes.size() > max_bytes || bytes_.size() > max_bytes - bytes.size())
+    throw failure("the template makes too much text");
+  bytes_ += bytes;
+  users_.append(bytes.size(), from_user ? '\1' : '\0');
+}
+
 text& text::operator+=(const text& more) {
+  if (more.size() > max_bytes || size() > max_bytes - more.size()) throw failure("the template makes too much text");
   bytes_ += more.bytes_;
   users_ += more.users_;
   return *this;
@@ -283,13 +291,16 @@ text repr(const value& v) {
   if (const auto* d = v.as<double>()) return text(float_text(*d));
   if (const auto* t = v.as<text>()) return repr_of_text(*t);
   if (const auto* l = v.as<list_value>()) {
-    text out(l->tuple ? "(" : "[");
+    if (l->shown.ends_with(')')) return text(l->shown);
+    text out(l->shown.empty() ? "" : l->shown + "(");
+    out += text(l->tuple ? "(" : "[");
     for (std::size_t i = 0; i < l->items->size(); ++i) {
       if (i != 0) out += text(", ");
       out += repr((*l->items)[i]);
     }
     if (l->tuple && l->items->size() == 1) out += text(",");
     out += text(l->tuple ? ")" : "]");
+    if (!l->shown.empty()) out += text(")");
     return out;
   }
   if (const auto* d = v.as<dict_value>()) {
@@ -353,6 +364,8 @@ text to_json(const value& v, const json_style& style, std::size_t level) {
     return out;
   }
   if (const auto* l = v.as<list_value>()) {
+    if (!l->shown.empty())
+      throw failure("Object of type " + l->shown.substr(0, l->shown.find('(')) + " is not JSON serializable");
     if (l->items->empty()) return text("[]");
     out += text("[");
     for (std::size_t i = 0; i < l->items->size(); ++i) {

@@ -23,9 +23,11 @@ struct failure : std::runtime_error {
   std::size_t line = 0;  ///< 0: not known yet.
 };
 
-/// Text that knows byte for byte who wrote it: the template, or a client.
+/// Text that knows byte for byte who wrote it: the template, or a client. Growing beyond `max_bytes` fails.
 class text {
  public:
+  static constexpr std::size_t max_bytes = 64 << 20;
+
   text() = default;
   text(std::string_view bytes, bool from_user = false)
       : bytes_(bytes), users_(bytes.size(), from_user ? '\1' : '\0') {}  // NOLINT
@@ -36,6 +38,7 @@ class text {
   bool empty() const { return bytes_.empty(); }
 
   text& operator+=(const text& more);
+  void append(std::string_view bytes, bool from_user);
   text substr(std::size_t begin, std::size_t length = std::string::npos) const;
   /// New bytes in place of these, one for one or not: written by a user if any of these was.
   text with_bytes(std::string bytes) const;
@@ -66,6 +69,7 @@ struct none {};
 struct list_value {
   std::shared_ptr<sequence> items;
   bool tuple = false;
+  std::string shown = {};  ///< How it prints where not as a list: "dict_keys" around one, or all of "range(0, 3)".
 };
 struct dict_value {
   std::shared_ptr<dictionary> members;
