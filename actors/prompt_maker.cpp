@@ -1,8 +1,24 @@
 #include "actors/prompt_maker.hpp"
 
 #include <algorithm>
+#include <boost/json.hpp>
 
 namespace troupe::actors {
+namespace {
+
+/// Every message's text as the one part of a list.
+void make_parts(boost::json::object& variables) {
+  auto* messages = variables.if_contains("messages");
+  if (messages == nullptr || !messages->is_array()) return;
+  for (auto& message : messages->get_array()) {
+    auto* content = message.is_object() ? message.get_object().if_contains("content") : nullptr;
+    if (content == nullptr || !content->is_string()) continue;
+    boost::json::object part{{"type", "text"}, {"text", *content}};
+    *content = boost::json::array{std::move(part)};
+  }
+}
+
+}  // namespace
 
 prompt_memo::tokens prompt_memo::find(const std::string& key) {
   const std::lock_guard lock(guard_);
@@ -57,6 +73,7 @@ result<std::vector<token_id>> prompt_maker::tokens_of_chat(const chat_prompt& ch
     return error{error_kind::invalid,
                  "this model has no chat template; use /v1/completions or name one with --chat-template", "messages"};
   boost::json::object variables = chat.variables;
+  if (chat_->wants_content_parts()) make_parts(variables);
   variables["add_generation_prompt"] = chat.add_generation_prompt;
   const auto set_token = [&](const char* name, std::optional<token_id> id) {
     if (id) variables[name] = text_.token_text(*id);

@@ -4,6 +4,7 @@
 #include <boost/json/object.hpp>
 #include <iterator>
 
+#include "model/chat/content_form.hpp"
 #include "model/chat/interpreter.hpp"
 
 namespace troupe::model {
@@ -11,6 +12,7 @@ namespace troupe::model {
 struct chat_template::parts {
   std::string place;
   jinja::block program;
+  bool content_parts = false;
 };
 
 namespace {
@@ -41,10 +43,13 @@ std::vector<rendered_prompt::span> user_spans(const jinja::text& rendered) {
 chat_template::chat_template(std::unique_ptr<parts> p) : parts_(std::move(p)) {}
 chat_template::~chat_template() = default;
 
+bool chat_template::wants_content_parts() const { return parts_->content_parts; }
+
 result<std::unique_ptr<const chat_template>> chat_template::parse(std::string_view source, std::string_view place) try {
   auto filled = std::make_unique<parts>();
   filled->place = place;
   filled->program = jinja::parse(source);
+  filled->content_parts = jinja::needs_content_parts(filled->program);
   return std::unique_ptr<const chat_template>(new chat_template(std::move(filled)));
 } catch (const jinja::failure& problem) {
   error failed = to_error(problem, std::string(place));

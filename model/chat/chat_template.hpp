@@ -16,8 +16,9 @@ namespace troupe::model {
 struct template_limits {
   std::size_t steps = 2'000'000;        ///< Evaluated nodes.
   std::size_t output_bytes = 16 << 20;  ///< Rendered text, and any one string made on the way.
-  std::size_t memory_bytes = 64 << 20;  ///< Values alive, counted roughly.
-  std::size_t depth = 128;              ///< Nested calls and expressions.
+  /// Text and lists made in one rendering may add up to 8 times this; one text is never longer than 64 MiB.
+  std::size_t memory_bytes = 64 << 20;
+  std::size_t depth = 128;  ///< Nested calls and expressions.
 };
 
 /// Rendered text that remembers which bytes came from the request's strings and which the template wrote, so that user
@@ -47,6 +48,9 @@ class chat_template {
   /// template's message.
   result<rendered_prompt> render(const boost::json::object& variables, std::chrono::system_clock::time_point now,
                                  const template_limits& limits = {}) const;
+
+  /// The template loops over each message's content and takes no string: give it [{"type": "text", "text": …}].
+  bool wants_content_parts() const;
 
  private:
   struct parts;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 
 #include "model/chat/letters.hpp"
@@ -208,9 +209,14 @@ value braces_argument(const std::string& key, const arguments& with, std::size_t
   const std::string name = key.substr(0, bracket);
   std::size_t at = 0;
   const auto number = read_number(name, at);
-  value out = name.empty()                  ? with.get(next++, "")
-              : number && at == name.size() ? with.get(static_cast<std::size_t>(*number), "")
-                                            : with.get(with.positional.size(), name);
+  const bool numbered = number && at == name.size();
+  constexpr std::size_t manual = SIZE_MAX;  // fields are numbered by hand
+  if ((name.empty() && next == manual) || (numbered && next != 0 && next != manual))
+    throw failure("cannot switch between automatic and manual field numbering");
+  if (numbered) next = manual;
+  value out = name.empty() ? with.get(next++, "")
+              : numbered   ? with.get(static_cast<std::size_t>(*number), "")
+                           : with.get(with.positional.size(), name);
   if (out.is<undefined>()) throw failure("format has no argument '" + name + "'");
   if (bracket == key.size()) return out;
   if (key.back() != ']') throw failure("Only '.' or '[' may follow ']' in format field specifier");
