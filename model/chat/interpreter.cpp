@@ -82,6 +82,12 @@ value make_cycler(const arguments& a) {
   return dict_value{std::move(members), true};
 }
 
+void refuse_private(const std::string& name) {
+  if (name.starts_with('_'))
+    throw failure("Chat templates cannot store underscore-prefixed attributes on a namespace, but got '" + name +
+                  "'. Please rename the attribute.");
+}
+
 value make_dict(const arguments& a, bool is_namespace) {
   auto members = std::make_shared<dictionary>();
   for (const value& from : a.positional)
@@ -142,7 +148,10 @@ void interpreter::define_globals(std::chrono::system_clock::time_point now) {
   define("joiner", [](arguments& a) { return make_joiner(a); });
   define("cycler", [](arguments& a) { return make_cycler(a); });
   define("dict", [](arguments& a) { return make_dict(a, false); });
-  define("namespace", [](arguments& a) { return make_dict(a, true); });
+  define("namespace", [](arguments& a) {
+    for (const auto& [key, what] : a.named) refuse_private(key);
+    return make_dict(a, true);
+  });
 }
 
 text interpreter::render(const block& program, dictionary variables) {
@@ -233,7 +242,8 @@ interpreter::flow interpreter::run_one(const statement& s, const scope_ptr& here
     }
     case statement_kind::with_: {
       const auto inner = std::make_shared<scope>(here);
-      for (std::size_t i = 0; i < s.targets.size(); ++i) inner->variables[s.targets[i]] = evaluate(*s.values[i], here);
+      for (std::size_t i = 0; i < s.targets.size(); ++i)
+        inner->variables[s.targets[i].name] = evaluate(*s.values[i], here);
       return run(s.blocks[0], inner);
     }
     case statement_kind::scope:
@@ -328,10 +338,9 @@ value interpreter::loop_variable(const statement& s, const std::shared_ptr<seque
   return dict_value{std::make_shared<dictionary>(std::move(loop)), true};
 }
 
-void interpreter::set_targets(const std::vector<std::string>& targets, const value& what, scope& here,
-                              std::size_t line) {
-  if (targets.size() == 1) {
-    here.variables[targets[0]] = what;
+void interpreter::set_targets(const std::vector<target>& targets, const value& what, scope& here, std::size_t line) {
+  if (targets.size() == 1 && targets[0].parts.empty()) {
+    here.variables[targets[0].name] = what;
     return;
   }
   const sequence parts = items_of(what);
@@ -339,7 +348,11 @@ void interpreter::set_targets(const std::vector<std::string>& targets, const val
     throw failure(std::string(parts.size() > targets.size() ? "too many" : "not enough") +
                       " values to unpack (expected " + std::to_string(targets.size()) + ")",
                   line);
-  for (std::size_t i = 0; i < parts.size(); ++i) here.variables[targets[i]] = parts[i];
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    if (targets[i].parts.empty())
+      here.variables[targets[i].name] = parts[i];
+    else
+      set_targets(targets[i].parts, parts[i], here, line);
 }
 
 void interpreter::run_set(const statement& s, const value& what, const scope_ptr& here) {
@@ -347,7 +360,7 @@ void interpreter::run_set(const statement& s, const value& what, const scope_ptr
   const value object = look_up(s.name, here);
   const auto* d = object.as<dict_value>();
   if (d == nullptr || !d->is_namespace) throw failure("cannot assign attribute on non-namespace object", s.line);
-  d->members->set(text(s.targets[0]), what);
+  d->members->set(text(s.targets[0].name), what);
 }
 
 text interpreter::capture(const block& body, const scope_ptr& here) {
@@ -365,14 +378,14 @@ text interpreter::capture(const block& body, const scope_ptr& here) {
 
 value interpreter::make_macro(const statement& s, std::string name, const scope_ptr& here) {
   // A weak hold: the scope that a macro lives in holds the macro.
-  return value::function(std::move(name), [this, &s, weak = std::weak_ptr<scope>(here)](arguments& a) -> value {
+  value macro = value::function(name, [this, &s, weak = std::weak_ptr<scope>(here)](arguments& a) -> value {
     const deeper level(*this, s.line);
     const scope_ptr around = weak.lock();
     const auto inner = std::make_shared<scope>(around ? around : globals_);
-    if (a.positional.size() > s.targets.size())
+    if (a.positional.size() > s.targets.size() && !s.varargs)
       throw failure("macro '" + s.name + "' takes not more than " + std::to_string(s.targets.size()) + " argument(s)");
     for (std::size_t i = 0; i < s.targets.size(); ++i) {
-      const std::string& parameter = s.targets[i];
+      const std::string& parameter = s.targets[i].name;
       if (a.has(i, parameter))
         inner->variables[parameter] = a.get(i, parameter);
       else if (s.values[i])
@@ -380,14 +393,26 @@ value interpreter::make_macro(const statement& s, std::string name, const scope_
       else
         inner->variables[parameter] = undefined_of(parameter);
     }
+    dictionary others;
     for (const auto& [key, what] : a.named) {
+      const bool known =
+          std::any_of(s.targets.begin(), s.targets.end(), [&](const target& t) { return t.name == key; });
       if (key == "caller")
         inner->variables["caller"] = what;
-      else if (std::find(s.targets.begin(), s.targets.end(), key) == s.targets.end())
+      else if (!known && s.kwargs)
+        others.set(text(key), what);
+      else if (!known)
         throw failure("macro '" + s.name + "' takes no keyword argument '" + key + "'");
+    }
+    if (s.kwargs) inner->variables["kwargs"] = value::dict(std::move(others));
+    if (s.varargs) {
+      const std::size_t named = std::min(s.targets.size(), a.positional.size());
+      inner->variables["varargs"] =
+          value::list({a.positional.begin() + static_cast<std::ptrdiff_t>(named), a.positional.end()}, true);
     }
     return capture(s.blocks[0], inner);
   });
+  return function_value{macro.as<function_value>()->call, std::move(name), true};
 }
 
 // Expressions
@@ -484,6 +509,7 @@ value interpreter::look_up(const std::string& name, const scope_ptr& here) const
 value interpreter::attribute(const value& object, const std::string& name) {
   if (object.is<undefined>()) fail_undefined(object);
   if (auto method = method_of(object, name)) return *std::move(method);
+  if (const auto* f = object.as<function_value>(); f != nullptr && f->macro && name == "name") return text(f->name);
   return item(object, text(name));
 }
 

@@ -44,7 +44,7 @@ class interpreter {
   void loop_over(const statement& s, const value& over, const scope_ptr& here, std::int64_t depth);
   value loop_variable(const statement& s, const std::shared_ptr<sequence>& items, std::size_t index,
                       const scope_ptr& here, std::int64_t depth, const std::shared_ptr<value>& last_changed);
-  void set_targets(const std::vector<std::string>& targets, const value& what, scope& here, std::size_t line);
+  void set_targets(const std::vector<target>& targets, const value& what, scope& here, std::size_t line);
   void run_set(const statement& s, const value& what, const scope_ptr& here);
   text capture(const block& body, const scope_ptr& here);
   value make_macro(const statement& s, std::string name, const scope_ptr& here);

@@ -116,7 +116,10 @@ class parser {
       parse_with(s);
     else if (name == "generation")
       parse_simple(s, "endgeneration");
+    else if (name == "block")
+      parse_named_block(s);
     else if (name == "break" || name == "continue") {
+      if (loops_ == 0) throw failure("'" + name + "' outside loop", line);
       s.kind = name == "break" ? statement_kind::break_ : statement_kind::continue_;
       end_tag();
     } else {
@@ -146,15 +149,38 @@ class parser {
     close("endif");
   }
 
-  std::vector<std::string> parse_targets(std::string_view until) {
-    std::vector<std::string> out;
-    const bool bracket = take_op("(");
+  target parse_target() {
+    const deeper level(*this);
+    if (!take_op("(")) return {expect_name(), {}};
+    target out;
+    do {
+      if (is_op(")")) break;
+      out.parts.push_back(parse_target());
+    } while (take_op(","));
+    expect_op(")");
+    return out;
+  }
+
+  std::vector<target> parse_targets(std::string_view until) {
+    std::vector<target> out;
     do {
       if (until == "in" && is_name("in")) break;
-      out.push_back(expect_name());
+      out.push_back(parse_target());
     } while (take_op(","));
-    if (bracket) expect_op(")");
+    if (out.size() == 1 && !out[0].parts.empty()) out = std::vector<target>(std::move(out[0].parts));
     return out;
+  }
+
+  /// A body whose breaks and variable arguments are its own.
+  void parse_macro_body(statement& s, std::string_view end) {
+    const std::size_t loops = std::exchange(loops_, 0);
+    const bool varargs = std::exchange(varargs_, false);
+    const bool kwargs = std::exchange(kwargs_, false);
+    s.blocks.push_back(parse_block({end}));
+    s.varargs = std::exchange(varargs_, varargs);
+    s.kwargs = std::exchange(kwargs_, kwargs);
+    loops_ = loops;
+    close(end);
   }
 
   void parse_for(statement& s) {
@@ -165,7 +191,9 @@ class parser {
     s.values.push_back(take_name("if") ? parse_expression() : nullptr);
     s.flag = take_name("recursive");
     end_tag();
+    ++loops_;
     s.blocks.push_back(parse_block({"else", "endfor"}));
+    --loops_;
     if (is_name("else", 1)) {
       take();
       take();
@@ -180,7 +208,7 @@ class parser {
     if (peek().kind == token_kind::name && is_op(".", 1)) {
       s.name = expect_name();
       take();
-      s.targets.push_back(expect_name());
+      s.targets.push_back({expect_name(), {}});
     } else {
       s.targets = parse_targets("=");
     }
@@ -203,7 +231,7 @@ class parser {
   void parse_parameters(statement& s) {
     expect_op("(");
     while (!is_op(")")) {
-      s.targets.push_back(expect_name());
+      s.targets.push_back({expect_name(), {}});
       s.values.push_back(take_op("=") ? parse_expression() : nullptr);
       if (!take_op(",")) break;
     }
@@ -215,8 +243,7 @@ class parser {
     s.name = expect_name();
     parse_parameters(s);
     end_tag();
-    s.blocks.push_back(parse_block({"endmacro"}));
-    close("endmacro");
+    parse_macro_body(s, "endmacro");
   }
 
   void parse_call_block(statement& s) {
@@ -225,8 +252,7 @@ class parser {
     s.values.push_back(parse_expression());
     if (s.values.back()->kind != expression_kind::call) fail("expected a call");
     end_tag();
-    s.blocks.push_back(parse_block({"endcall"}));
-    close("endcall");
+    parse_macro_body(s, "endcall");
   }
 
   void parse_filter_block(statement& s) {
@@ -244,7 +270,7 @@ class parser {
   void parse_with(statement& s) {
     s.kind = statement_kind::with_;
     while (peek().kind == token_kind::name) {
-      s.targets.push_back(expect_name());
+      s.targets.push_back({expect_name(), {}});
       expect_op("=");
       s.values.push_back(parse_expression());
       if (!take_op(",")) break;
@@ -252,6 +278,20 @@ class parser {
     end_tag();
     s.blocks.push_back(parse_block({"endwith"}));
     close("endwith");
+  }
+
+  /// A block that nothing overrides: it stands where it is written.
+  void parse_named_block(statement& s) {
+    const std::string name = expect_name();
+    while (take_name("scoped") || take_name("required")) {
+    }
+    end_tag();
+    s.blocks.push_back(parse_block({"endblock"}));
+    if (peek().kind != token_kind::begin_block || !is_name("endblock", 1)) fail("expected {% endblock %}");
+    take();
+    take();
+    take_name(name);
+    end_tag();
   }
 
   void parse_simple(statement& s, std::string_view end) {
@@ -435,6 +475,8 @@ class parser {
         else {
           out->kind = expression_kind::name;
           out->name = t.text;
+          varargs_ = varargs_ || t.text == "varargs";
+          kwargs_ = kwargs_ || t.text == "kwargs";
         }
         return out;
       case token_kind::op:
@@ -594,6 +636,9 @@ class parser {
   std::vector<token> tokens_;
   std::size_t at_ = 0;
   std::size_t depth_ = 0;
+  std::size_t loops_ = 0;  ///< Loops around, within the macro.
+  bool varargs_ = false;   ///< The macro's body has named them.
+  bool kwargs_ = false;
 };
 
 }  // namespace

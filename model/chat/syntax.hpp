@@ -47,6 +47,12 @@ struct expression {
   std::vector<std::string> operators;
 };
 
+/// What a loop or an assignment gives a value to: a variable, or several that it is unpacked into.
+struct target {
+  std::string name;
+  std::vector<target> parts;  ///< Empty: a variable.
+};
+
 struct statement;
 using block = std::vector<statement>;
 
@@ -69,12 +75,13 @@ enum class statement_kind {
 struct statement {
   statement_kind kind;
   std::size_t line = 0;
-  std::string name;                  ///< Data's text; a macro's name; the namespace of `set ns.x`.
-  std::vector<std::string> targets;  ///< Variables of for and set; parameters of a macro or call block.
+  std::string name;             ///< Data's text; a macro's name; the namespace of `set ns.x`.
+  std::vector<target> targets;  ///< Of for and set; parameters of a macro or call block.
   std::vector<expression_ptr>
       values;  ///< Conditions of if; iterable and filter of for; set's value; defaults of a macro (null: none).
-  std::vector<block> blocks;  ///< Branches of if (one more than values: else); body and else of for; bodies.
-  bool flag = false;          ///< for: recursive.
+  std::vector<block> blocks;             ///< Branches of if (one more than values: else); body and else of for; bodies.
+  bool flag = false;                     ///< for: recursive.
+  bool varargs = false, kwargs = false;  ///< A macro's body names them, so that it takes what has no parameter.
 };
 
 /// Fails with the line of what is wrong.

@@ -317,7 +317,8 @@ text repr(const value& v) {
     out += text("}");
     return out;
   }
-  return text("<function " + v.as<function_value>()->name + ">");
+  const auto* f = v.as<function_value>();
+  return text(f->macro ? "<Macro '" + f->name + "'>" : "<function " + f->name + ">");
 }
 
 sequence items_of(const value& v) {

@@ -78,6 +78,7 @@ struct dict_value {
 struct function_value {
   std::shared_ptr<const native_function> call;
   std::string name;
+  bool macro = false;
 };
 
 class value {
@@ -98,7 +99,7 @@ class value {
   }
   static value integer(std::int64_t number) { return storage(number); }
   static value function(std::string name, native_function call) {
-    return function_value{std::make_shared<const native_function>(std::move(call)), std::move(name)};
+    return function_value{std::make_shared<const native_function>(std::move(call)), std::move(name), false};
   }
 
   template <class T>
