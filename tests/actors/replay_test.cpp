@@ -1,0 +1,126 @@
+#include <gtest/gtest.h>
+#include <prometheus/registry.h>
+
+#include <stdexcept>
+
+#include "running_service.hpp"
+
+/// Whatever happens to a step, a client gets the bytes that it would have had without: alone, batched, preempted,
+/// cached, after the executor failed or died.
+namespace troupe::actors::test {
+namespace {
+
+constexpr std::uint32_t clients = 12;
+
+/// Each request alone, in a service where nothing goes wrong.
+const std::vector<std::string>& undisturbed() {
+  static const std::vector<std::string> answers = [] {
+    running_service service;
+    std::vector<std::string> out;
+    for (std::uint32_t i = 0; i < clients; ++i) out.push_back(service.ask(request_for(i)).answer());
+    return out;
+  }();
+  return answers;
+}
+
+void expect_undisturbed(running_service& service) {
+  std::vector<client*> all;
+  for (std::uint32_t i = 0; i < clients; ++i) all.push_back(&service.ask(request_for(i)));
+  for (std::uint32_t i = 0; i < clients; ++i) {
+    EXPECT_EQ(all[i]->answer(), undisturbed()[i]) << "client " << i;
+    EXPECT_EQ(all[i]->starts(), 1U);
+  }
+  service.expect_empty();
+}
+
+TEST(SameBytes, HoldForTheReference) {
+  for (const auto& answer : undisturbed()) EXPECT_GT(answer.size(), 5U);
+  EXPECT_NE(undisturbed()[0], undisturbed()[1]);
+}
+
+TEST(SameBytes, WhenManyShareTheBatch) {
+  running_service service;
+  expect_undisturbed(service);
+}
+
+TEST(SameBytes, WhenPagesAreScarceAndSequencesArePreempted) {
+  running_service service({}, 9);
+  expect_undisturbed(service);
+  double preempted = 0.0;
+  for (const auto& family : service->metrics().Collect())
+    if (family.name.ends_with("num_preemptions_total")) preempted = family.metric.at(0).counter.value;
+  EXPECT_GT(preempted, 0.0);
+}
+
+TEST(SameBytes, WhenOneStepFails) {
+  for (const std::uint64_t failing : {0U, 1U, 2U, 5U, 13U}) {
+    running_service service([failing](std::uint64_t step, auto) -> result<void> {
+      if (step == failing) return error{error_kind::internal, "a step fails", "backend"};
+      return {};
+    });
+    expect_undisturbed(service);
+  }
+}
+
+TEST(SameBytes, WhenTheExecutorDiesInAStep) {
+  for (const std::uint64_t dying : {0U, 1U, 2U, 5U, 13U}) {
+    running_service service([dying](std::uint64_t step, auto) -> result<void> {
+      if (step == dying) throw std::runtime_error("the executor dies");
+      return {};
+    });
+    expect_undisturbed(service);
+  }
+}
+
+TEST(SameBytes, WhenTheExecutorDiesAgainAndAgain) {
+  running_service service([](std::uint64_t step, auto) -> result<void> {
+    if (step % 10 == 3 && step < 40) throw std::runtime_error("the executor dies");
+    return {};
+  });
+  expect_undisturbed(service);
+}
+
+/// Token 9 stands in one prompt only.
+generation_request poisoned() {
+  generation_request out = request_for(1);
+  out.prompt = std::vector<token_id>{5, 9, 6};
+  return out;
+}
+bool holds_poison(std::span<const engine::step_sequence> batch) {
+  for (const auto& s : batch)
+    if (s.first_position == 0 && s.tokens.size() >= 2 && s.tokens[0] == 5 && s.tokens[1] == 9) return true;
+  return false;
+}
+
+TEST(Faults, OneSequenceThatAlwaysFailsFailsAlone) {
+  running_service service([](std::uint64_t, auto batch) -> result<void> {
+    if (holds_poison(batch)) return error{error_kind::corrupt, "an expert cannot be read", "model.gguf"};
+    return {};
+  });
+  client& ill = service.ask(poisoned());
+  std::vector<client*> well;
+  for (std::uint32_t i = 0; i < clients; ++i) well.push_back(&service.ask(request_for(i)));
+  for (std::uint32_t i = 0; i < clients; ++i) EXPECT_EQ(well[i]->answer(), undisturbed()[i]);
+  ASSERT_TRUE(ill.failed());
+  EXPECT_NE(ill.failed()->failure.to_string().find("an expert cannot be read"), std::string::npos);
+  service.expect_empty();
+}
+
+TEST(SameBytes, WhenTheAnswerComesFromTheCache) {
+  auto settings = quick_settings();
+  settings.cache.enabled = true;
+  running_service service({}, 512, settings);
+  for (std::uint32_t i = 0; i < clients; ++i) {
+    auto request = request_for(i);
+    request.sampling.top_logprobs = 2;
+    client& first = service.ask(request);
+    client& second = service.ask((first.wait_until_ended(), request));
+    EXPECT_EQ(first.answer(), second.answer());
+    EXPECT_EQ(first.tokens(), second.tokens());
+    EXPECT_EQ(first.finished().size(), second.finished().size());
+  }
+  service.expect_empty();
+}
+
+}  // namespace
+}  // namespace troupe::actors::test

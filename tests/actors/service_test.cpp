@@ -1,0 +1,225 @@
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "running_service.hpp"
+
+/// The service under trouble that its clients and its operator make: too many requests, deadlines, cancellation,
+/// clients that do not read, and a stop at any time.
+namespace troupe::actors::test {
+namespace {
+
+using testing::Test;
+using namespace std::chrono_literals;
+
+/// Holds every step until it is opened.
+class gate {
+ public:
+  scripted_backend::script script() {
+    return [this](std::uint64_t, auto) -> result<void> {
+      state_.change([&] { ++arrived_; });
+      if (!state_.wait([&] { return open_ || allowed_ >= arrived_; })) ADD_FAILURE() << "nobody opened the gate";
+      return {};
+    };
+  }
+  void wait_for_step(std::uint64_t count) {
+    ASSERT_TRUE(state_.wait([&] { return arrived_ >= count; }));
+  }
+  void allow(std::uint64_t steps) {
+    state_.change([&] { allowed_ += steps; });
+  }
+  void open() {
+    state_.change([&] { open_ = true; });
+  }
+
+ private:
+  monitor state_;
+  std::uint64_t arrived_ = 0, allowed_ = 0;
+  bool open_ = false;
+};
+
+TEST(Admission, RefusesWhatIsOverItsBoundAndSaysWhenToComeBack) {
+  auto settings = quick_settings();
+  settings.limits.max_queued_requests = 4;
+  gate held;
+  running_service service(held.script(), 512, settings);
+  std::vector<client*> in;
+  for (std::uint32_t i = 0; i < 4; ++i) in.push_back(&service.ask(request_for(i)));
+  held.wait_for_step(1);
+  client& refused = service.ask(request_for(9));
+  ASSERT_TRUE(refused.failed());
+  EXPECT_EQ(refused.failed()->failure.kind, error_kind::overloaded);
+  ASSERT_TRUE(refused.failed()->retry_after);
+  EXPECT_GE(*refused.failed()->retry_after, 1s);
+  held.open();
+  for (client* c : in) EXPECT_TRUE(c->done()) << "what was admitted is kept";
+  EXPECT_TRUE(service.ask(request_for(9)).done()) << "credits came back";
+  service.expect_empty();
+}
+
+TEST(Deadlines, NameTheStageThatHeldTheRequest) {
+  gate held;
+  running_service service(held.script());
+  auto running = request_for(1);
+  running.deadline = std::chrono::steady_clock::now() + 50ms;
+  client& late = service.ask(running);
+  held.wait_for_step(1);
+  auto queued = request_for(2);
+  queued.queue_deadline = std::chrono::steady_clock::now();
+  client& waited = service.ask(queued);
+  ASSERT_TRUE(waited.failed());
+  EXPECT_EQ(waited.failed()->failure.kind, error_kind::deadline_exceeded);
+  EXPECT_EQ(waited.failed()->failure.place, "queue");
+  while (std::chrono::steady_clock::now() < running.deadline) std::this_thread::yield();
+  held.open();
+  ASSERT_TRUE(late.failed());
+  EXPECT_EQ(late.failed()->failure.kind, error_kind::deadline_exceeded);
+  EXPECT_EQ(late.failed()->failure.place, "executor");
+  EXPECT_LE(late.tokens(), 1U) << "nothing is computed after the deadline";
+  service.expect_empty();
+}
+
+TEST(Cancelling, DropsARequestWithinOneStep) {
+  gate held;
+  running_service service(held.script());
+  auto request = request_for(1, 100);
+  client& gone = service.ask(request);
+  held.wait_for_step(1);
+  held.allow(1);
+  held.wait_for_step(2);
+  request.cancel.cancel();
+  held.open();
+  ASSERT_TRUE(gone.failed());
+  EXPECT_EQ(gone.failed()->failure.kind, error_kind::cancelled);
+  EXPECT_LE(gone.tokens(), 2U);
+  EXPECT_TRUE(service.ask(request_for(2)).done());
+  service.expect_empty();
+}
+
+TEST(Cancelling, TakesAWaitingRequestOutOfTheQueue) {
+  auto settings = quick_settings();
+  settings.engine.max_batch_size = 1;
+  gate held;
+  running_service service(held.script(), 512, settings);
+  client& first = service.ask(request_for(1));
+  held.wait_for_step(1);
+  auto request = request_for(2);
+  client& second = service.ask(request);
+  request.cancel.cancel();
+  held.open();
+  EXPECT_TRUE(first.done());
+  ASSERT_TRUE(second.failed());
+  EXPECT_EQ(second.failed()->failure.kind, error_kind::cancelled);
+  EXPECT_EQ(second.tokens(), 0U);
+  service.expect_empty();
+}
+
+TEST(FlowControl, PausesTheUnreadAndServesTheOthers) {
+  auto settings = quick_settings();
+  settings.engine.max_batch_size = 2;
+  running_service service({}, 512, settings);
+  const auto window = std::make_shared<flow_window>(1);
+  window->add(1);
+  std::vector<client*> unread;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    auto request = request_for(i);
+    request.window = window;
+    unread.push_back(&service.ask(std::move(request)));
+  }
+  for (std::uint32_t i = 4; i < 8; ++i) EXPECT_TRUE(service.ask(request_for(i)).done());
+  window->release(1);
+  for (client* c : unread) EXPECT_TRUE(c->done());
+  service.expect_empty();
+}
+
+TEST(Stopping, LetsRunningAnswersEndAndRefusesNewOnes) {
+  gate held;
+  running_service service(held.script());
+  client& inside = service.ask(request_for(1));
+  held.wait_for_step(1);
+  auto stopping = std::async(std::launch::async, [&] { service->stop(); });
+  while (service->health().state != health_report::state_kind::draining) std::this_thread::yield();
+  client& late = service.ask(request_for(2));
+  ASSERT_TRUE(late.failed());
+  EXPECT_EQ(late.failed()->failure.kind, error_kind::unavailable);
+  held.open();
+  EXPECT_TRUE(inside.done());
+  stopping.get();
+  service.expect_empty();
+}
+
+TEST(Stopping, FailsWhatIsInsideAfterItsLimit) {
+  auto settings = quick_settings();
+  settings.supervision.drain_limit = 1ms;
+  const auto never_read = std::make_shared<flow_window>(1);
+  never_read->add(1);
+  running_service service({}, 512, settings);
+  auto request = request_for(1);
+  request.window = never_read;
+  client& unread = service.ask(std::move(request));
+  service->stop();
+  ASSERT_TRUE(unread.failed());
+  EXPECT_EQ(unread.failed()->failure.kind, error_kind::unavailable);
+  service.expect_empty();
+}
+
+TEST(Stopping, WhileTheModelLoads) {
+  std::promise<void> loading;
+  auto service = service::start(quick_settings(), [&]() -> result<loaded_model> {
+    loading.get_future().wait();
+    return error{error_kind::io, "the disk is gone", "model.gguf"};
+  });
+  EXPECT_EQ(service->health().state, health_report::state_kind::loading);
+  client early;
+  service->generate(request_for(1), early.sink());
+  ASSERT_TRUE(early.failed());
+  EXPECT_EQ(early.failed()->failure.kind, error_kind::unavailable);
+  loading.set_value();
+  service->stop();
+}
+
+TEST(Loading, ReportsWhyItFailed) {
+  auto service = service::start(quick_settings(), []() -> result<loaded_model> {
+    return error{error_kind::corrupt, "the header is cut short", "model.gguf: byte 8"};
+  });
+  const auto loaded = service->wait_until_loaded();
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().place, "model.gguf: byte 8");
+  EXPECT_EQ(service->health().state, health_report::state_kind::failed);
+  EXPECT_FALSE(service->health().healthy);
+}
+
+TEST(Loading, ContainsAnException) {
+  auto service = service::start(quick_settings(), []() -> result<loaded_model> { throw std::bad_alloc(); });
+  ASSERT_FALSE(service->wait_until_loaded());
+}
+
+TEST(Choices, AreComputedFromTheirOwnRandomNumbers) {
+  running_service service;
+  auto request = request_for(1);
+  request.n = 3;
+  client& several = service.ask(request);
+  const std::string all = several.answer();
+  EXPECT_EQ(several.finished().size(), 3U);
+  EXPECT_EQ(several.done()->completion_tokens, 60U);
+  client& one = service.ask(request_for(1));
+  EXPECT_EQ(all.substr(0, all.find('|')), one.answer());
+  service.expect_empty();
+}
+
+TEST(Scoring, GivesThePromptsLogprobsWithoutGenerating) {
+  running_service service;
+  auto request = request_for(3, 0);
+  request.prompt_logprobs = 2;
+  client& scored = service.ask(request);
+  ASSERT_TRUE(scored.done());
+  const auto& details = scored.started().prompt_details;
+  ASSERT_EQ(details.size(), std::get<std::vector<token_id>>(request.prompt).size());
+  EXPECT_FALSE(details[0].logprob);
+  for (std::size_t i = 1; i < details.size(); ++i) EXPECT_TRUE(details[i].logprob);
+  EXPECT_EQ(scored.done()->completion_tokens, 0U);
+  service.expect_empty();
+}
+
+}  // namespace
+}  // namespace troupe::actors::test
