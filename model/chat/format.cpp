@@ -79,8 +79,10 @@ text number_text(const value& v, const style& s) {
   } else if (!whole) {
     digits = s.precision ? real_digits(std::abs(real), 'g', *s.precision) : float_text(std::abs(real));
   } else {
-    const auto magnitude =
-        *whole < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(*whole) : static_cast<std::uint64_t>(*whole);
+    const auto* exact = v.as<std::int64_t>();
+    const std::int64_t number = exact != nullptr ? *exact : v.truthy() ? 1 : 0;
+    const auto bits = static_cast<std::uint64_t>(number);
+    const std::uint64_t magnitude = number < 0 ? std::uint64_t{0} - bits : bits;
     const bool hex = s.type == 'x' || s.type == 'X';
     digits = in_base(magnitude, hex ? 16 : s.type == 'o' ? 8 : s.type == 'b' ? 2 : 10, s.type == 'X');
     if (s.alternate && (hex || s.type == 'o' || s.type == 'b')) prefix += std::string("0") + s.type;
