@@ -38,9 +38,10 @@ std::optional<std::int64_t> read_number(std::string_view from, std::size_t& at) 
 }
 
 std::string in_base(std::uint64_t number, unsigned base, bool upper) {
+  const std::string_view symbols = upper ? "0123456789ABCDEF" : "0123456789abcdef";
   std::string out;
   do {
-    out += (upper ? "0123456789ABCDEF" : "0123456789abcdef")[number % base];
+    out += symbols[number % base];
     number /= base;
   } while (number != 0);
   std::reverse(out.begin(), out.end());
