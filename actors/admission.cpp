@@ -52,24 +52,27 @@ admission_actor::behavior_type run_admission(admission_actor::stateful_pointer<a
         if (!still_wanted(*context, "admission", now)) return;
         auto& policy = *self->state.policy;
         const std::uint64_t tokens = estimated_tokens(context->request);
-        if (!policy.enter(tokens))
+        auto& call = *context->request.call;
+        if (call.admitted) {
+          policy.enter_with_others(tokens);
+        } else if (policy.enter(tokens)) {
+          call.admitted = true;
+        } else {
           return context->fail(
               {error_kind::overloaded, "the server is full; come back when Retry-After says", "admission"},
               policy.retry_after(tokens, now));
+        }
         context->admitted_tokens = tokens;
         const bool cached =
             shared->settings.cache.enabled && (context->request.use_cache || context->request.store_in_cache);
         if (cached) {
           context->at = "memory_cache";
-          self->send(shared->get(&house::memory_cache), look_up_atom::value, context, enter(shared->cache_stage));
+          self->send(shared->get(&house::memory_cache), look_up_atom::value, context,
+                     enter_admitted(shared->cache_stage));
           return;
         }
         context->at = "preparer";
-        if (auto next = enter(shared->preparer_stage))
-          self->send(shared->next_preparer(), prepare_atom::value, context, next);
-        else
-          context->fail({error_kind::overloaded, "too many prompts are being prepared", "preparer"},
-                        std::chrono::seconds(1));
+        self->send(shared->next_preparer(), prepare_atom::value, context, enter_admitted(shared->preparer_stage));
       },
       [=](ended_atom, const request_ptr& context) {
         if (const std::uint64_t tokens = context->admitted_tokens.exchange(0); tokens != 0)

@@ -30,7 +30,7 @@ void hand_on(self_pointer self, const house& shared) {
   if (!updates.empty())
     self->send(dispatcher, update_atom::value,
                update_batch(std::make_shared<const std::vector<choice_update>>(std::move(updates))),
-               enter(shared.dispatcher_stage));
+               enter_admitted(shared.dispatcher_stage));
   for (const auto& context : core.take_forgotten()) self->send(dispatcher, forget_atom::value, context);
 }
 
@@ -44,27 +44,28 @@ void work(self_pointer self, const house_ptr& shared) {
     const steady_time soon = shared->clock() + look_again;
     return set_alarm(self, *shared, std::min(core.wake_at().value_or(soon), soon));
   }
-  const ticket_ptr held = enter(shared->executor_stage);
+  const ticket_ptr held = enter_admitted(shared->executor_stage);
   held->begin();
   self->request(shared->get(&house::executor), caf::infinite, run_atom::value, job)
       .then(
           [=](done_atom) {
             (void)held;
-            shared->count_experts(job->expert_tokens);
-            self->state.core->step_done(*job, shared->clock());
             shared->collector_stage->moved();
+            if (job->failure) {
+              self->state.core->step_failed(*job->failure);
+            } else {
+              shared->count_experts(job->expert_tokens);
+              self->state.core->step_done(*job, shared->clock());
+            }
             hand_on(self, *shared);
             work(self, shared);
           },
-          [=](const caf::error& failure) {
+          [=](const caf::error& death) {
             (void)held;
-            // The executor answers with its own error code when the backend refused the step; any other code: it died.
-            if (failure.category() == caf::atom("executor")) {
-              self->state.core->step_failed(
-                  {static_cast<error_kind>(failure.code()), self->system().render(failure), "executor"});
-            } else {
-              self->state.core->step_lost();
-            }
+            self->state.core->step_failed(
+                {error_kind::internal,
+                 "the executor died while it computed this request alone: " + self->system().render(death),
+                 "executor"});
             hand_on(self, *shared);
             set_alarm(self, *shared, shared->clock() + look_again);
           });

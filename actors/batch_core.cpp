@@ -5,6 +5,9 @@
 namespace troupe::actors {
 namespace {
 
+/// A step may fail once for reasons of its own. A sequence that fails twice with nobody beside it is the reason.
+constexpr unsigned tries_alone = 2;
+
 double seconds(steady_time::duration d) { return std::chrono::duration<double>(d).count(); }
 
 }  // namespace
@@ -58,6 +61,7 @@ void batch_core::add(request_ptr context, ticket_ptr held, steady_time now) {
     s.score_prompt = scores && i == 0;
     s.deadline = request.deadline;
     s.queue_deadline = request.queue_deadline;
+    s.begun = request.call->begun;
     s.cancel = request.cancel;
     s.window = request.window;
     owners_[s.id] = {id, i};
@@ -109,9 +113,7 @@ void batch_core::fail(request_id id, error why) {
 step_job_ptr batch_core::next_step(steady_time now) {
   if (step_out_) return nullptr;
   for (const auto& dropped : scheduler_.sweep(now)) drop(dropped);
-  while (!suspects_.empty() && !owners_.contains(suspects_.front())) suspects_.pop_front();
-  const auto only = suspects_.empty() ? std::nullopt : std::optional(suspects_.front());
-  const auto items = scheduler_.plan(now, only);
+  const auto items = scheduler_.plan(now, next_suspect());
   update_gauges();
   if (items.empty()) return nullptr;
   auto job = std::make_shared<step_job>();
@@ -128,6 +130,14 @@ step_job_ptr batch_core::next_step(steady_time now) {
   measured_.step_tokens.Observe(rows);
   step_out_ = job;
   return job;
+}
+
+/// Who is to be computed alone. One whose client does not read cannot prove itself now, and keeps nobody waiting.
+std::optional<sequence_id> batch_core::next_suspect() {
+  std::erase_if(suspects_, [&](const suspect& s) { return !owners_.contains(s.id); });
+  const auto ready = std::find_if(suspects_.begin(), suspects_.end(),
+                                  [&](const suspect& s) { return !scheduler_.find(s.id)->paused(); });
+  return ready == suspects_.end() ? std::nullopt : std::optional(ready->id);
 }
 
 step_entry batch_core::entry_for(const engine::step_item& item) {
@@ -149,8 +159,11 @@ step_entry batch_core::entry_for(const engine::step_item& item) {
 void batch_core::step_done(const step_job& job, steady_time now) {
   step_out_.reset();
   measured_.step_seconds.Observe(job.seconds);
-  if (!suspects_.empty() && job.entries.size() == 1 && job.entries[0].item.id == suspects_.front())
-    suspects_.pop_front();
+  if (job.entries.size() == 1) {
+    const auto& alone = job.entries[0].item;
+    std::erase_if(suspects_,
+                  [&](const suspect& s) { return s.id == alone.id && alone.first + alone.count >= s.until; });
+  }
   for (std::size_t i = 0; i < job.entries.size(); ++i) {
     scheduler_.advance(job.entries[i].item);
     take_outcome(job.entries[i], job.outcomes[i], now);
@@ -267,23 +280,29 @@ void batch_core::rebuild_samplers() {
   }
 }
 
-void batch_core::step_lost() {
-  step_out_.reset();
+void batch_core::step_failed(const error& why) {
+  const step_job_ptr job = std::exchange(step_out_, nullptr);
+  if (!job) return;
   scheduler_.forget_computed();
   rebuild_samplers();
+  for (const auto& entry : job->entries) {
+    const auto it = owners_.find(entry.item.id);
+    if (it == owners_.end()) continue;  // stopped or dropped while the step ran
+    choice& c = records_.at(it->second.request).choices[it->second.choice];
+    if (job->entries.size() == 1 && ++c.failures_alone == tries_alone)
+      fail(it->second.request, why);
+    else
+      suspect_until(entry.item.id, entry.item.first + entry.item.count);
+  }
   update_gauges();
 }
 
-void batch_core::step_failed(const error& why) {
-  const step_job_ptr job = *step_out_;
-  step_lost();
-  if (job->entries.size() == 1) {
-    const sequence_id guilty = job->entries[0].item.id;
-    std::erase(suspects_, guilty);
-    if (const auto it = owners_.find(guilty); it != owners_.end()) fail(it->second.request, why);
-    return;
-  }
-  for (const auto& entry : job->entries) suspects_.push_back(entry.item.id);
+void batch_core::suspect_until(sequence_id id, std::uint32_t until) {
+  const auto known = std::find_if(suspects_.begin(), suspects_.end(), [&](const suspect& s) { return s.id == id; });
+  if (known == suspects_.end())
+    suspects_.push_back({id, until});
+  else
+    known->until = std::max(known->until, until);
 }
 
 void batch_core::update_gauges() {

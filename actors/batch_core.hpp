@@ -29,17 +29,15 @@ class batch_core {
   step_job_ptr next_step(steady_time now);
   /// The step came back.
   void step_done(const step_job& job, steady_time now);
-  /// Nothing of the step may be used: its sequences are computed again, one at a time, so that the one at fault fails
-  /// alone.
+  /// Nothing of the step may be used, be it that the backend refused it or that the executor died: its sequences are
+  /// computed again, one at a time, so that the one at fault fails alone.
   void step_failed(const error& why);
-  /// The executor died: as above, but nobody is suspected.
-  void step_lost();
 
   std::vector<choice_update> take_updates() { return std::exchange(updates_, {}); }
   /// Requests that failed here: the dispatcher forgets their texts.
   std::vector<request_ptr> take_forgotten() { return std::exchange(forgotten_, {}); }
 
-  bool step_out() const { return step_out_.has_value(); }
+  bool step_out() const { return step_out_ != nullptr; }
   bool idle() const { return scheduler_.idle(); }
   std::optional<steady_time> wake_at() const { return scheduler_.wake_at(); }
   std::uint32_t pages_used() const { return pages_.used(); }
@@ -50,6 +48,7 @@ class batch_core {
     sequence_id sequence;
     std::shared_ptr<model::sampler> sampler;
     bool ended = false;
+    unsigned failures_alone = 0;
     std::optional<steady_time> last_token;
   };
   struct record {
@@ -74,6 +73,8 @@ class batch_core {
   std::shared_ptr<model::sampler> make_sampler(const generation_request& request, std::span<const token_id> prompt,
                                                std::uint32_t index) const;
   void rebuild_samplers();
+  std::optional<sequence_id> next_suspect();
+  void suspect_until(sequence_id id, std::uint32_t until);
   step_entry entry_for(const engine::step_item& item);
   void take_outcome(const step_entry& entry, const step_outcome& outcome, steady_time now);
   void take_token(record& r, std::uint32_t index, const model::sampled_token& token, steady_time now);
@@ -89,8 +90,13 @@ class batch_core {
   metrics& measured_;
   std::unordered_map<request_id, record> records_;
   std::unordered_map<sequence_id, owner> owners_;
-  std::optional<step_job_ptr> step_out_;
-  std::deque<sequence_id> suspects_;  ///< To be computed alone.
+  step_job_ptr step_out_;  ///< Null: none.
+  /// To be computed alone, until they are past the tokens at which the step with them failed.
+  struct suspect {
+    sequence_id id;
+    std::uint32_t until;
+  };
+  std::deque<suspect> suspects_;
   std::vector<choice_update> updates_;
   std::vector<request_ptr> forgotten_;
   std::uint64_t next_sequence_ = 1;

@@ -14,14 +14,13 @@ namespace {
 
 executor_actor::behavior_type run_executor(executor_actor::stateful_pointer<executor_state> self, house_ptr shared) {
   return {
-      [=](run_atom, const step_job_ptr& job) -> caf::result<done_atom> {
+      [=](run_atom, const step_job_ptr& job) {
         const auto begin = std::chrono::steady_clock::now();
         auto computed = run_step(*shared->backend, shared->model->spec().vocab, self->state.output, *job);
         job->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         shared->executor_stage->moved();
-        if (computed) return done_atom::value;
-        return caf::error(static_cast<std::uint8_t>(computed.error().kind), caf::atom("executor"),
-                          caf::make_message(computed.error().to_string()));
+        if (!computed) job->failure = std::move(computed).error();
+        return done_atom::value;
       },
   };
 }

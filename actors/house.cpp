@@ -3,8 +3,10 @@
 namespace troupe::actors {
 namespace {
 
-/// Mailboxes behind admission hold what was admitted: their bounds only catch mistakes.
+/// Mailboxes behind admission hold what was admitted: its bound is theirs.
 constexpr std::int64_t admitted_only = 0;
+/// The prompts of one call arrive at once.
+constexpr std::int64_t largest_call = 1024;
 
 }  // namespace
 
@@ -14,8 +16,8 @@ house::house(const config::settings& configured, const std::string& served_name,
     return std::make_shared<stage>(name, bound, measured, clock);
   };
   const std::int64_t queue = settings.limits.max_queued_requests;
-  gateway_stage = make("gateway", 4 * queue + 64);
-  admission_stage = make("admission", 4 * queue + 64);
+  gateway_stage = make("gateway", 4 * queue + largest_call);
+  admission_stage = make("admission", 4 * queue + largest_call);
   cache_stage = make("memory_cache", admitted_only);
   preparer_stage = make("preparer", queue + 64);
   collector_stage = make("batch_collector", admitted_only);

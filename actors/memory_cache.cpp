@@ -60,11 +60,7 @@ memory_cache_actor::behavior_type run_memory_cache(memory_cache_actor::stateful_
         else
           context->cache_key.clear();
         context->at = "preparer";
-        if (auto next = enter(shared->preparer_stage))
-          self->send(shared->next_preparer(), prepare_atom::value, context, next);
-        else
-          context->fail({error_kind::overloaded, "too many prompts are being prepared", "preparer"},
-                        std::chrono::seconds(1));
+        self->send(shared->next_preparer(), prepare_atom::value, context, enter_admitted(shared->preparer_stage));
       },
       [=](store_atom, const request_ptr& context) {
         if (context->failure || context->cache_key.empty()) return;

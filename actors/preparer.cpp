@@ -36,7 +36,7 @@ preparer_actor::behavior_type run_preparer(preparer_actor::pointer self, house_p
         context->prompt_ids = *std::move(ids);
         context->max_new_tokens = room->max_new_tokens;
         context->at = "batch_collector";
-        self->send(shared->get(&house::batch_collector), add_atom::value, context, enter(shared->collector_stage));
+        self->send(shared->get(&house::batch_collector), add_atom::value, context, enter_admitted(shared->collector_stage));
       },
       [=](text_atom, const text_call_ptr& call, ticket_ptr& entered) {
         const ticket_ptr held = std::move(entered);

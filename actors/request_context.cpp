@@ -38,7 +38,7 @@ bool still_wanted(request_context& context, const std::string& stage_name, stead
     return false;
   }
   const bool late = now >= context.request.deadline;
-  if (!late && now < context.request.queue_deadline) return true;
+  if (!late && (now < context.request.queue_deadline || *context.request.call->begun)) return true;
   context.fail({error_kind::deadline_exceeded,
                 late ? "the deadline passed before the answer was complete" : "the request waited too long",
                 late ? stage_name : "queue"});

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <boost/json/object.hpp>
 #include <chrono>
 #include <cstdint>
@@ -34,13 +35,20 @@ struct chat_prompt {
 };
 using prompt_input = std::variant<std::string, std::vector<token_id>, chat_prompt>;
 
-/// One prompt with n choices. A list of prompts is several of these.
+/// What the requests of one client call share: a list of prompts is let in as one, and begun as one. Any thread.
+struct call_state {
+  std::atomic<bool> admitted{false};
+  std::shared_ptr<std::atomic<bool>> begun = std::make_shared<std::atomic<bool>>(false);  ///< A step has worked on it.
+};
+
+/// One prompt with n choices. A list of prompts is several of these, with one `call`.
 struct generation_request {
   request_id id;
   std::string external_id;  ///< X-Request-Id, for logs.
   std::string tenant;
   steady_time deadline = no_deadline;        ///< For the whole answer.
-  steady_time queue_deadline = no_deadline;  ///< Until the first step that works on it.
+  steady_time queue_deadline = no_deadline;  ///< Until the first step that works on its call.
+  std::shared_ptr<call_state> call = std::make_shared<call_state>();
   cancel_token cancel;
   /// Null: never paused. The sink adds what it takes and releases what it has written; actors only look whether it is
   /// full.

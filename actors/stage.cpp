@@ -49,4 +49,6 @@ ticket_ptr enter(const std::shared_ptr<stage>& into) {
   return std::make_shared<ticket>(into);
 }
 
+ticket_ptr enter_admitted(const std::shared_ptr<stage>& into) { return std::make_shared<ticket>(into); }
+
 }  // namespace troupe::actors

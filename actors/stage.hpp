@@ -70,5 +70,7 @@ using ticket_ptr = std::shared_ptr<ticket>;
 
 /// A credit, or null when the stage is full.
 ticket_ptr enter(const std::shared_ptr<stage>& into);
+/// A credit for work that was admitted: its bound was admission's, and it is never refused again.
+ticket_ptr enter_admitted(const std::shared_ptr<stage>& into);
 
 }  // namespace troupe::actors

@@ -31,9 +31,13 @@ double drain_rate::per_second(steady_time now) const {
 bool admission_policy::enter(std::uint64_t tokens) {
   const bool full = requests_ >= limits_.requests || (requests_ != 0 && tokens_ + tokens > limits_.tokens);
   if (full) return false;
+  enter_with_others(tokens);
+  return true;
+}
+
+void admission_policy::enter_with_others(std::uint64_t tokens) {
   ++requests_;
   tokens_ += tokens;
-  return true;
 }
 
 void admission_policy::leave(std::uint64_t tokens, steady_time now) {

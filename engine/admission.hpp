@@ -39,6 +39,8 @@ class admission_policy {
   /// Lets in a request of about `tokens`, or tells how long to stay away: at least one second. A request larger than
   /// the whole bound is let in when nothing else is there.
   bool enter(std::uint64_t tokens);
+  /// Lets in what belongs to work that is inside already: a further prompt of an admitted call.
+  void enter_with_others(std::uint64_t tokens);
   void leave(std::uint64_t tokens, steady_time now);
   std::chrono::seconds retry_after(std::uint64_t tokens, steady_time now) const;
 

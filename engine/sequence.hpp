@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -24,7 +25,8 @@ struct sequence {
   bool score_prompt = false;         ///< The logits at each prompt position are wanted.
 
   steady_time deadline = no_deadline;
-  steady_time queue_deadline = no_deadline;  ///< Until its first step.
+  steady_time queue_deadline = no_deadline;  ///< Until its first step, or that of another of its call.
+  std::shared_ptr<std::atomic<bool>> begun;  ///< Shared by the sequences of one call; null: it is alone.
   cancel_token cancel;
   std::shared_ptr<flow_window> window;  ///< Null: never paused.
 
@@ -34,10 +36,11 @@ struct sequence {
   std::uint32_t scored = 0;    ///< Leading prompt positions whose logits were delivered.
   std::uint64_t arrival = 0;
   steady_time arrived{};
-  bool started = false;  ///< A step has worked on it: the queue deadline no longer counts.
+  bool started = false;  ///< A step has worked on it.
 
   std::uint32_t uncomputed() const { return static_cast<std::uint32_t>(tokens.size()) - computed; }
   std::uint32_t generated() const { return static_cast<std::uint32_t>(tokens.size()) - prompt_tokens; }
+  bool queues() const { return !started && !(begun && begun->load(std::memory_order_relaxed)); }
   bool paused() const { return window != nullptr && window->full(); }
   bool decodes() const { return started && uncomputed() == 1 && computed >= prompt_tokens; }
 };

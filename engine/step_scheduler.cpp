@@ -48,7 +48,7 @@ std::vector<dropped_sequence> step_scheduler::sweep(steady_time now) {
         out.push_back({s.id, drop_reason::cancelled});
       else if (now >= s.deadline)
         out.push_back({s.id, drop_reason::deadline});
-      else if (!s.started && now >= s.queue_deadline)
+      else if (s.queues() && now >= s.queue_deadline)
         out.push_back({s.id, drop_reason::queue_deadline});
     }
   }
@@ -101,6 +101,7 @@ void step_scheduler::admit(steady_time now, std::optional<sequence_id> only, std
     const std::uint32_t count = std::min(budget, s.uncomputed());
     if (!ensure_pages(s, s.computed + count)) return;
     s.started = true;
+    if (s.begun) s.begun->store(true, std::memory_order_relaxed);
     schedule(s, count, budget, items);
   }
 }
@@ -258,7 +259,7 @@ std::optional<steady_time> step_scheduler::wake_at() const {
   for (const sequence& s : running_) earlier(s.deadline);
   for (const sequence& s : waiting_) {
     earlier(s.deadline);
-    if (!s.started) earlier(s.queue_deadline);
+    if (s.queues()) earlier(s.queue_deadline);
     if (!s.started && running_.empty()) earlier(s.arrived + limits_.max_wait);
   }
   return out;

@@ -44,6 +44,7 @@ std::shared_ptr<running_call> running_call::start(const upstream& calls, generat
   call.requests.resize(requests.size());
   std::shared_ptr<running_call> running(new running_call(std::move(call), std::move(post), std::move(output)));
   if (running->stream_) running->window_ = terms.window;
+  const auto shared = std::make_shared<actors::call_state>();
   for (std::size_t prompt = 0; prompt < requests.size(); ++prompt) {
     actors::generation_request& request = requests[prompt];
     request.id = next_request_id();
@@ -51,6 +52,7 @@ std::shared_ptr<running_call> running_call::start(const upstream& calls, generat
     request.tenant = terms.tenant;
     request.deadline = terms.deadline;
     request.queue_deadline = terms.queue_deadline;
+    request.call = shared;
     request.cancel = running->cancel_;
     request.window = running->window_;
     request.use_cache = request.use_cache && terms.use_cache;

@@ -92,6 +92,13 @@ bool holds_poison(std::span<const engine::step_sequence> batch) {
   return false;
 }
 
+/// Greedy, and never token 9.
+generation_request plain(std::uint32_t seed) {
+  auto out = request_for(seed);
+  out.sampling.logit_bias = {{9, -100.0F}};
+  return out;
+}
+
 TEST(Faults, OneSequenceThatAlwaysFailsFailsAlone) {
   running_service service([](std::uint64_t, auto batch) -> result<void> {
     if (holds_poison(batch)) return error{error_kind::corrupt, "an expert cannot be read", "model.gguf"};
@@ -104,6 +111,32 @@ TEST(Faults, OneSequenceThatAlwaysFailsFailsAlone) {
   ASSERT_TRUE(ill.failed());
   EXPECT_NE(ill.failed()->failure.to_string().find("an expert cannot be read"), std::string::npos);
   service.expect_empty();
+}
+
+TEST(Faults, TheLaterPartOfALongPromptIsFoundOutToo) {
+  const auto far_in = [](std::span<const engine::step_sequence> batch) {
+    for (const auto& s : batch)
+      for (const token_id id : s.tokens)
+        if (id == 9) return true;
+    return false;
+  };
+  for (const bool throws : {false, true}) {
+    running_service service([&](std::uint64_t, auto batch) -> result<void> {
+      if (far_in(batch) && throws) throw std::runtime_error("the executor dies");
+      if (far_in(batch)) return error{error_kind::corrupt, "an expert cannot be read", "model.gguf"};
+      return {};
+    });
+    auto request = request_for(1);
+    std::vector<token_id> prompt(100, 5);
+    prompt[90] = 9;
+    request.prompt = prompt;
+    client& ill = service.ask(std::move(request));
+    std::vector<client*> well;
+    for (std::uint32_t i = 0; i < clients; ++i) well.push_back(&service.ask(plain(i)));
+    for (client* c : well) EXPECT_TRUE(c->done());
+    ASSERT_TRUE(ill.failed());
+    service.expect_empty();
+  }
 }
 
 TEST(SameBytes, WhenTheAnswerComesFromTheCache) {
