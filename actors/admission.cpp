@@ -1,7 +1,9 @@
 #include "engine/admission.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 
+#include "actors/hand_over.hpp"
 #include "actors/stages.hpp"
 
 namespace troupe::actors {
@@ -35,12 +37,27 @@ std::uint64_t estimated_tokens(const generation_request& request) {
 struct admission_state {
   static inline const char* name = "admission";
   std::unique_ptr<engine::admission_policy> policy;
+  std::unordered_map<const request_context*, std::uint64_t> inside;  ///< What the policy counts, in tokens.
+  bool recounted = false;
 };
 
 namespace {
 
+/// What an earlier life let in is still inside. Done at the first message: from then on every end is reported to this
+/// life, so that each request is counted in and out once.
+void recount(admission_state& state, const house& shared) {
+  if (std::exchange(state.recounted, true)) return;
+  for (const auto& context : shared.requests.all()) {
+    const std::uint64_t tokens = context->admitted_tokens.load();
+    if (tokens == 0 || context->ended()) continue;
+    state.policy->enter_with_others(tokens);
+    state.inside.emplace(context.get(), tokens);
+  }
+}
+
 admission_actor::behavior_type run_admission(admission_actor::stateful_pointer<admission_state> self,
                                              house_ptr shared) {
+  log_exceptions(self);
   const auto& limits = shared->settings.limits;
   self->state.policy = std::make_unique<engine::admission_policy>(
       engine::admission_limits{limits.max_queued_requests, limits.max_queued_tokens});
@@ -48,35 +65,34 @@ admission_actor::behavior_type run_admission(admission_actor::stateful_pointer<a
       [=](enter_atom, const request_ptr& context, ticket_ptr& entered) {
         const ticket_ptr held = std::move(entered);
         held->begin();
+        recount(self->state, *shared);
+        const work_mark mark(*context, hop::admission);
         const steady_time now = shared->clock();
         if (!still_wanted(*context, "admission", now)) return;
         auto& policy = *self->state.policy;
         const std::uint64_t tokens = estimated_tokens(context->request);
+        const bool counted = self->state.inside.contains(context.get());  // by an earlier life
         auto& call = *context->request.call;
-        if (call.admitted) {
+        if (!counted && call.admitted) {
           policy.enter_with_others(tokens);
-        } else if (policy.enter(tokens)) {
-          call.admitted = true;
-        } else {
+        } else if (!counted && !policy.enter(tokens)) {
           return context->fail(
               {error_kind::overloaded, "the server is full; come back when Retry-After says", "admission"},
               policy.retry_after(tokens, now));
         }
+        call.admitted = true;
+        self->state.inside.emplace(context.get(), tokens);
         context->admitted_tokens = tokens;
         const bool cached =
             shared->settings.cache.enabled && (context->request.use_cache || context->request.store_in_cache);
-        if (cached) {
-          context->at = "memory_cache";
-          self->send(shared->get(&house::memory_cache), look_up_atom::value, context,
-                     enter_admitted(shared->cache_stage));
-          return;
-        }
-        context->at = "preparer";
-        self->send(shared->next_preparer(), prepare_atom::value, context, enter_admitted(shared->preparer_stage));
+        hand_over(*shared, context, cached ? hop::memory_cache : hop::preparer);
       },
       [=](ended_atom, const request_ptr& context) {
-        if (const std::uint64_t tokens = context->admitted_tokens.exchange(0); tokens != 0)
-          self->state.policy->leave(tokens, shared->clock());
+        recount(self->state, *shared);
+        const auto it = self->state.inside.find(context.get());
+        if (it == self->state.inside.end()) return;
+        self->state.policy->leave(it->second, shared->clock());
+        self->state.inside.erase(it);
       },
   };
 }

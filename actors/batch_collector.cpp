@@ -41,6 +41,7 @@ void work(self_pointer self, const house_ptr& shared) {
   if (!job) {
     if (core.step_out() || core.idle()) return;
     // Something waits: for the batch to fill, for a client to read, or for pages.
+    if (core.waits_for_clients()) shared->collector_stage->moved();
     const steady_time soon = shared->clock() + look_again;
     return set_alarm(self, *shared, std::min(core.wake_at().value_or(soon), soon));
   }
@@ -60,32 +61,33 @@ void work(self_pointer self, const house_ptr& shared) {
             hand_on(self, *shared);
             work(self, shared);
           },
-          [=](const caf::error& death) {
+          [=](const caf::error&) {
             (void)held;
-            self->state.core->step_failed(
-                {error_kind::internal,
-                 "the executor died while it computed this request alone: " + self->system().render(death),
-                 "executor"});
+            // Without a failure of its own, the step never began: the executor is dead and not yet back.
+            if (job->failure)
+              self->state.core->step_failed(*job->failure);
+            else
+              self->state.core->step_lost();
             hand_on(self, *shared);
             set_alarm(self, *shared, shared->clock() + look_again);
           });
 }
 
-}  // namespace
-
-namespace {
-
 batch_collector_actor::behavior_type run_batch_collector(self_pointer self, house_ptr shared) {
+  log_exceptions(self);
   const auto& configured = shared->settings.engine;
   const engine::scheduler_limits limits{configured.max_batch_size,
                                         std::max(configured.step_tokens, configured.max_batch_size),
                                         configured.max_wait, std::chrono::milliseconds(10'000)};
   self->state.core = std::make_unique<batch_core>(limits, shared->backend->page_count(), shared->model->defaults().eos,
-                                                  shared->model->spec().vocab, shared->measured);
+                                                  shared->model->spec().vocab, *shared->model_measured);
   return {
       [=](add_atom, const request_ptr& context, ticket_ptr& entered) {
         entered->begin();
-        self->state.core->add(context, std::move(entered), shared->clock());
+        {
+          const work_mark mark(*context, hop::batch_collector);
+          self->state.core->add(context, std::move(entered), shared->clock());
+        }
         hand_on(self, *shared);
         work(self, shared);
       },

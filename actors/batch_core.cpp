@@ -5,15 +5,15 @@
 namespace troupe::actors {
 namespace {
 
-/// A step may fail once for reasons of its own. A sequence that fails twice with nobody beside it is the reason.
-constexpr unsigned tries_alone = 2;
+/// Alone in a step, with nobody else to blame.
+constexpr unsigned most_failures = 3;
 
 double seconds(steady_time::duration d) { return std::chrono::duration<double>(d).count(); }
 
 }  // namespace
 
 batch_core::batch_core(engine::scheduler_limits limits, std::uint32_t pages, const std::vector<token_id>& end_tokens,
-                       std::size_t vocabulary, metrics& measured)
+                       std::size_t vocabulary, model_metrics& measured)
     : pages_(pages),
       scheduler_(limits, pages_),
       end_tokens_(end_tokens),
@@ -33,8 +33,10 @@ void batch_core::add(request_ptr context, ticket_ptr held, steady_time now) {
   if (!still_wanted(*context, "batch_collector", now)) return;
   const auto& request = context->request;
   const request_id id = request.id;
+  forget(id);
   record r;
   r.context = context;
+  r.dispatcher_life = context->at.load().dispatcher_life;
   r.held = std::move(held);
   const bool scores = request.prompt_logprobs >= 0;
   const bool computes = context->max_new_tokens != 0 || (scores && context->prompt_ids.size() > 1);
@@ -101,18 +103,44 @@ void batch_core::drop(const engine::dropped_sequence& dropped) {
 void batch_core::fail(request_id id, error why) {
   const auto it = records_.find(id);
   if (it == records_.end()) return;
+  const request_ptr context = it->second.context;
+  forget(id);
+  context->fail(std::move(why));
+  forgotten_.push_back(context);
+}
+
+void batch_core::forget(request_id id) {
+  const auto it = records_.find(id);
+  if (it == records_.end()) return;
   for (const auto& c : it->second.choices) {
     owners_.erase(c.sequence);
     scheduler_.remove(c.sequence);
   }
-  it->second.context->fail(std::move(why));
-  forgotten_.push_back(it->second.context);
   records_.erase(it);
+}
+
+/// Others may have ended a request: a stop string its answer, a drain or a watch its life.
+void batch_core::forget_ended() {
+  std::vector<request_ptr> ended;
+  for (const auto& [id, r] : records_)
+    if (r.context->ended()) ended.push_back(r.context);
+  for (const auto& context : ended) {
+    forget(context->request.id);
+    forgotten_.push_back(context);
+  }
+}
+
+bool batch_core::waits_for_clients() const {
+  return std::all_of(records_.begin(), records_.end(), [](const auto& entry) {
+    const auto& window = entry.second.context->request.window;
+    return window != nullptr && window->full();
+  });
 }
 
 step_job_ptr batch_core::next_step(steady_time now) {
   if (step_out_) return nullptr;
   for (const auto& dropped : scheduler_.sweep(now)) drop(dropped);
+  forget_ended();
   const auto items = scheduler_.plan(now, next_suspect());
   update_gauges();
   if (items.empty()) return nullptr;
@@ -189,12 +217,19 @@ void batch_core::take_outcome(const step_entry& entry, const step_outcome& outco
 void batch_core::send_scores(record& r) {
   if (r.scores_sent) return;
   r.scores_sent = true;
-  choice_update update;
-  update.context = r.context;
+  choice_update update = update_for(r, 0);
   update.prompt_scores = std::make_shared<const std::vector<model::sampled_token>>(std::move(r.scores));
   send(r, std::move(update));
   for (auto& later : r.pending) updates_.push_back(std::move(later));
   r.pending.clear();
+}
+
+choice_update batch_core::update_for(const record& r, std::uint32_t index) const {
+  choice_update out;
+  out.context = r.context;
+  out.choice = index;
+  out.dispatcher_life = r.dispatcher_life;
+  return out;
 }
 
 void batch_core::send(record& r, choice_update update) {
@@ -215,9 +250,8 @@ void batch_core::take_token(record& r, std::uint32_t index, const model::sampled
   }
   if (c.last_token) measured_.inter_token_latency.Observe(seconds(now - *c.last_token));
   c.last_token = now;
-  choice_update update;
-  update.context = r.context;
-  update.choice = index;
+  choice_update update = update_for(r, index);
+  update.position = static_cast<std::uint32_t>(c.sampler->generated()) - 1;
   update.token = token;
   update.end = end_after(r, index, token.id);
   update.hidden = update.end && update.end->reason == finish_reason::stop;
@@ -250,9 +284,7 @@ void batch_core::end_choice(record& r, std::uint32_t index, generation_finished 
   c.ended = true;
   owners_.erase(c.sequence);
   scheduler_.remove(c.sequence);
-  choice_update update;
-  update.context = r.context;
-  update.choice = index;
+  choice_update update = update_for(r, index);
   update.end = std::move(end);
   send(r, std::move(update));
 }
@@ -280,29 +312,31 @@ void batch_core::rebuild_samplers() {
   }
 }
 
-void batch_core::step_failed(const error& why) {
-  const step_job_ptr job = std::exchange(step_out_, nullptr);
-  if (!job) return;
+void batch_core::step_lost() {
+  step_out_ = nullptr;
   scheduler_.forget_computed();
   rebuild_samplers();
-  for (const auto& entry : job->entries) {
-    const auto it = owners_.find(entry.item.id);
-    if (it == owners_.end()) continue;  // stopped or dropped while the step ran
-    choice& c = records_.at(it->second.request).choices[it->second.choice];
-    if (job->entries.size() == 1 && ++c.failures_alone == tries_alone)
-      fail(it->second.request, why);
-    else
-      suspect_until(entry.item.id, entry.item.first + entry.item.count);
-  }
   update_gauges();
 }
 
-void batch_core::suspect_until(sequence_id id, std::uint32_t until) {
-  const auto known = std::find_if(suspects_.begin(), suspects_.end(), [&](const suspect& s) { return s.id == id; });
-  if (known == suspects_.end())
-    suspects_.push_back({id, until});
-  else
-    known->until = std::max(known->until, until);
+void batch_core::step_failed(const error& why) {
+  const step_job_ptr job = step_out_;
+  if (!job) return;
+  step_lost();
+  for (const auto& entry : job->entries) {
+    suspect& s = suspect_of(entry);
+    if (job->entries.size() != 1 || ++s.failures < most_failures) continue;
+    if (const auto it = owners_.find(s.id); it != owners_.end()) fail(it->second.request, why);
+  }
+}
+
+batch_core::suspect& batch_core::suspect_of(const step_entry& entry) {
+  const std::uint32_t until = entry.item.first + entry.item.count;
+  const auto it =
+      std::find_if(suspects_.begin(), suspects_.end(), [&](const suspect& s) { return s.id == entry.item.id; });
+  if (it == suspects_.end()) return suspects_.emplace_back(suspect{entry.item.id, until});
+  it->until = std::max(it->until, until);
+  return *it;
 }
 
 void batch_core::update_gauges() {

@@ -9,10 +9,12 @@ namespace troupe::actors {
 dispatch_table::outcome dispatch_table::take(const std::vector<choice_update>& updates) {
   outcome out;
   for (const auto& update : updates) {
-    if (update.context->ended())
+    if (update.context->ended()) {
       answers_.erase(update.context->request.id);
-    else
+    } else if (update.dispatcher_life == life_) {
+      const work_mark mark(*update.context, hop::dispatcher);
       take_one(update, out);
+    }
   }
   return out;
 }
@@ -60,7 +62,12 @@ void dispatch_table::take_one(const choice_update& update, outcome& out) {
   if (update.prompt_scores) return start(context, a, update.prompt_scores.get());
   start(context, a, nullptr);
   choice& c = a.choices[update.choice];
-  if (c.ended) return;  // tokens computed before the collector heard of the stop string
+  if (c.ended) {
+    // Computed before the collector heard of the stop string, or by a new collector that never did.
+    if (c.text->stopped_by() && !update.end) out.stopped.push_back({context, update.choice});
+    return;
+  }
+  if (update.token && update.position != c.tokens) return;  // a new collector comes to what is known here
   generation_delta delta;
   delta.choice = update.choice;
   if (update.token) {

@@ -14,7 +14,9 @@ namespace troupe::actors {
 /// The texts of all running answers: tokens in, clients' events out. Plain, owned by the dispatcher.
 class dispatch_table {
  public:
-  dispatch_table(const model::tokenizer& text, metrics& measured) : text_(text), measured_(measured) {}
+  /// `life`: updates that were meant for another life are ignored, since what came before them is not known here.
+  dispatch_table(const model::tokenizer& text, model_metrics& measured, std::uint16_t life = 0)
+      : text_(text), measured_(measured), life_(life) {}
 
   struct stopped_choice {
     request_ptr context;
@@ -45,7 +47,8 @@ class dispatch_table {
   token_detail detail_of(const model::sampled_token& token) const;
 
   const model::tokenizer& text_;
-  metrics& measured_;
+  model_metrics& measured_;
+  std::uint16_t life_;
   std::unordered_map<request_id, answer> answers_;
 };
 

@@ -11,8 +11,9 @@ struct dispatcher_state {
 namespace {
 
 dispatcher_actor::behavior_type run_dispatcher(dispatcher_actor::stateful_pointer<dispatcher_state> self,
-                                               house_ptr shared) {
-  self->state.table = std::make_unique<dispatch_table>(shared->model->text(), shared->measured);
+                                               house_ptr shared, std::uint16_t life) {
+  log_exceptions(self);
+  self->state.table = std::make_unique<dispatch_table>(shared->model->text(), *shared->model_measured, life);
   return {
       [=](update_atom, const update_batch& updates, ticket_ptr& entered) {
         const ticket_ptr held = std::move(entered);
@@ -30,7 +31,9 @@ dispatcher_actor::behavior_type run_dispatcher(dispatcher_actor::stateful_pointe
 }  // namespace
 
 dispatcher_actor spawn_dispatcher(caf::actor_system& system, const house_ptr& shared) {
-  return system.spawn(run_dispatcher, shared);
+  // The handle is put in place after this, with the next number.
+  const auto life = static_cast<std::uint16_t>(shared->at(&house::dispatcher).life + 1);
+  return system.spawn(run_dispatcher, shared, life);
 }
 
 }  // namespace troupe::actors

@@ -12,11 +12,23 @@ struct executor_state {
 
 namespace {
 
+/// An exception ends this life of the executor; the step keeps what it said.
+result<void> compute(const house& shared, engine::step_output& output, step_job& job) try {
+  return run_step(*shared.backend, shared.model->spec().vocab, output, job);
+} catch (const std::exception& failure) {
+  job.failure = error{error_kind::internal, std::string("the backend threw: ") + failure.what(), "executor"};
+  throw;
+} catch (...) {
+  job.failure = error{error_kind::internal, "the backend threw what is no exception", "executor"};
+  throw;
+}
+
 executor_actor::behavior_type run_executor(executor_actor::stateful_pointer<executor_state> self, house_ptr shared) {
+  log_exceptions(self);
   return {
       [=](run_atom, const step_job_ptr& job) {
         const auto begin = std::chrono::steady_clock::now();
-        auto computed = run_step(*shared->backend, shared->model->spec().vocab, self->state.output, *job);
+        auto computed = compute(*shared, self->state.output, *job);
         job->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         shared->executor_stage->moved();
         if (!computed) job->failure = std::move(computed).error();

@@ -15,6 +15,7 @@ namespace {
 
 expert_loader_actor::behavior_type run_expert_loader(expert_loader_actor::stateful_pointer<expert_loader_state> self,
                                                      house_ptr shared) {
+  log_exceptions(self);
   const auto& spec = shared->model->spec();
   std::vector<std::uint16_t> sparse;
   for (std::size_t l = 0; l < spec.layers.size(); ++l)
@@ -37,8 +38,8 @@ expert_loader_actor::behavior_type run_expert_loader(expert_loader_actor::statef
           self->state.residency->touch(*next, shared->backend->expert_bytes(*next));
         }
         shared->experts_loaded = self->state.order->done();
-        shared->measured.experts_resident.Set(static_cast<double>(self->state.residency->count()));
-        shared->measured.experts_resident_bytes.Set(static_cast<double>(self->state.residency->bytes()));
+        shared->model_measured->experts_resident.Set(static_cast<double>(self->state.residency->count()));
+        shared->model_measured->experts_resident_bytes.Set(static_cast<double>(self->state.residency->bytes()));
         self->send(self, load_atom::value);
       },
   };

@@ -1,48 +1,71 @@
-#include "actors/gateway.hpp"
+#include <algorithm>
 
+#include "actors/hand_over.hpp"
 #include "actors/stages.hpp"
 
 namespace troupe::actors {
 
-void request_table::fail_all(const std::string& stage_name, const error& why) {
-  const auto copy = inside_;  // failing a request may take it out of the table
-  for (const auto& [id, context] : copy)
-    if (stage_name.empty() || stage_name == context->at.load()) context->fail(why);
-}
-
 struct gateway_state {
   static inline const char* name = "gateway";
-  request_table table;
-  bool draining = false;
 };
 
 namespace {
 
+constexpr std::chrono::milliseconds watch_interval{250};
+/// A stage gets this long to notice a deadline and name itself. After that, nobody holds the request any more.
+constexpr std::chrono::seconds deadline_grace{1};
+/// A request that was at work when so many stages died is taken to be the reason.
+constexpr unsigned most_deaths = 3;
+
+/// Hands over again what was handed to a stage that has died since.
+void recover(house& shared) {
+  std::vector<request_ptr> lost;
+  bool anyone_worked = false;
+  for (const auto& context : shared.requests.all()) {
+    if (context->ended() || !shared.lost(context->at.load())) continue;
+    anyone_worked |= context->in_work.load() != hop::none;
+    lost.push_back(context);
+  }
+  for (const auto& context : lost) {
+    const hop at = context->at.load().stage;
+    const hop died_of = context->in_work.exchange(hop::none);
+    if (died_of != hop::none || !anyone_worked) ++context->deaths;
+    if (context->deaths >= most_deaths) {
+      context->fail({error_kind::internal,
+                     "the stage that worked on this request died " + std::to_string(context->deaths) + " times",
+                     to_string(died_of == hop::none ? at : died_of)});
+      continue;
+    }
+    if (at == hop::memory_cache) context->begin_again();  // a kept answer may have gone out in part
+    hand_over(shared, context, at);
+  }
+}
+
+/// What no stage answered in time was lost.
+void end_what_is_late(house& shared) {
+  const steady_time now = shared.clock();
+  for (const auto& context : shared.requests.all()) {
+    if (context->request.deadline == no_deadline || now < context->request.deadline + deadline_grace) continue;
+    context->fail({error_kind::deadline_exceeded, "the deadline passed before the answer was complete",
+                   to_string(context->at.load().stage)});
+  }
+}
+
 gateway_actor::behavior_type run_gateway(gateway_actor::stateful_pointer<gateway_state> self, house_ptr shared) {
+  log_exceptions(self);
+  self->delayed_send(self, watch_interval, tick_atom::value);
   return {
-      [=](submit_atom, request_ptr& context, ticket_ptr& entered) {
+      [=](submit_atom, const request_ptr& context, ticket_ptr& entered) {
         const ticket_ptr held = std::move(entered);
         held->begin();
-        if (self->state.draining)
-          return context->fail({error_kind::unavailable, "the server is shutting down", "gateway"});
-        if (!still_wanted(*context, "gateway", shared->clock())) return;
-        auto next = enter(shared->admission_stage);
-        if (!next)
-          return context->fail({error_kind::overloaded, "too many requests are waiting", "admission"},
-                               std::chrono::seconds(1));
-        self->state.table.add(context);
-        context->at = "admission";
-        self->send(shared->get(&house::admission), enter_atom::value, context, next);
+        const work_mark mark(*context, hop::gateway);
+        if (still_wanted(*context, "gateway", shared->clock())) hand_over(*shared, context, hop::admission);
       },
-      [=](ended_atom, const request_ptr& context) { self->state.table.remove(context->request.id); },
-      [=](drain_atom) { self->state.draining = true; },
-      [=](fail_all_atom, const std::string& why) {
-        self->state.table.fail_all("", {error_kind::unavailable, why, "gateway"});
-      },
-      [=](lost_atom, const std::string& stage_name) {
-        self->state.table.fail_all(
-            stage_name,
-            {error_kind::internal, "the stage that worked on this request died and was restarted", stage_name});
+      [=](lost_atom) { recover(*shared); },
+      [=](tick_atom) {
+        recover(*shared);
+        end_what_is_late(*shared);
+        self->delayed_send(self, watch_interval, tick_atom::value);
       },
   };
 }

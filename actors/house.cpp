@@ -10,8 +10,7 @@ constexpr std::int64_t largest_call = 1024;
 
 }  // namespace
 
-house::house(const config::settings& configured, const std::string& served_name, clock_function now)
-    : settings(configured), clock(std::move(now)), measured(served_name) {
+house::house(const config::settings& configured, clock_function now) : settings(configured), clock(std::move(now)) {
   const auto make = [this](const char* name, std::int64_t bound) {
     return std::make_shared<stage>(name, bound, measured, clock);
   };
@@ -31,44 +30,52 @@ std::vector<std::shared_ptr<stage>> house::stages() const {
           collector_stage, executor_stage,  dispatcher_stage, loader_stage};
 }
 
-preparer_actor house::next_preparer() {
+std::uint8_t house::next_preparer() {
   const std::lock_guard lock(handles_);
-  return preparers_.empty() ? preparer_actor() : preparers_[turn_++ % preparers_.size()];
+  return preparers_.empty() ? std::uint8_t{0} : static_cast<std::uint8_t>(turn_++ % preparers_.size());
+}
+
+post<preparer_actor> house::preparer(std::size_t index) const {
+  const std::lock_guard lock(handles_);
+  return index < preparers_.size() ? preparers_[index] : post<preparer_actor>{};
 }
 
 void house::put_preparer(std::size_t index, preparer_actor handle) {
   const std::lock_guard lock(handles_);
   if (index >= preparers_.size()) preparers_.resize(index + 1);
-  preparers_[index] = std::move(handle);
+  preparers_[index] = {std::move(handle), preparers_[index].life + 1};
 }
 
-std::vector<caf::actor> house::all_handles() const {
-  const std::lock_guard lock(handles_);
-  std::vector<caf::actor> out;
-  const auto add = [&](const auto& handle) {
-    if (handle) out.push_back(caf::actor_cast<caf::actor>(handle));
-  };
-  add(gateway);
-  add(admission);
-  add(memory_cache);
-  for (const auto& preparer : preparers_) add(preparer);
-  add(batch_collector);
-  add(executor);
-  add(dispatcher);
-  add(expert_loader);
-  return out;
+bool house::lost(const whereabouts& at) const {
+  switch (at.stage) {
+    case hop::gateway:
+      return at.life != this->at(&house::gateway).life;
+    case hop::admission:
+      return at.life != this->at(&house::admission).life;
+    case hop::memory_cache:
+      return at.life != this->at(&house::memory_cache).life;
+    case hop::preparer:
+      return at.life != preparer(at.preparer).life;
+    case hop::batch_collector:
+      return at.life != this->at(&house::batch_collector).life ||
+             at.dispatcher_life != static_cast<std::uint16_t>(this->at(&house::dispatcher).life);
+    case hop::none:
+    case hop::dispatcher:
+      break;
+  }
+  return false;
 }
 
 void house::clear_handles() {
   const std::lock_guard lock(handles_);
   preparers_.clear();
-  gateway = nullptr;
-  admission = nullptr;
-  memory_cache = nullptr;
-  batch_collector = nullptr;
-  executor = nullptr;
-  dispatcher = nullptr;
-  expert_loader = nullptr;
+  gateway = {};
+  admission = {};
+  memory_cache = {};
+  batch_collector = {};
+  executor = {};
+  dispatcher = {};
+  expert_loader = {};
 }
 
 void house::count_experts(std::span<const std::uint32_t> step) {
@@ -80,7 +87,7 @@ void house::count_experts(std::span<const std::uint32_t> step) {
   stats_->add(step);
   std::uint64_t total = 0;
   for (const std::uint32_t count : step) total += count;
-  measured.expert_tokens.Increment(static_cast<double>(total));
+  model_measured->expert_tokens.Increment(static_cast<double>(total));
   double imbalance = 0.0;
   std::uint32_t sparse = 0;
   for (std::uint32_t l = 0; l < stats_->layers(); ++l) {
@@ -88,13 +95,13 @@ void house::count_experts(std::span<const std::uint32_t> step) {
     imbalance += stats_->imbalance(l);
     ++sparse;
   }
-  if (sparse != 0) measured.expert_imbalance.Set(imbalance / sparse);
+  if (sparse != 0) model_measured->expert_imbalance.Set(imbalance / sparse);
 }
 
 expert_report house::experts() const {
   expert_report report;
   if (!model || !backend) return report;
-  report.precision = settings.model.precision;
+  report.precision = precision;
   const auto& spec = model->spec();
   const std::lock_guard lock(counts_);
   for (std::uint32_t l = 0; l < spec.layers.size(); ++l) {

@@ -9,24 +9,36 @@
 
 #include "actors/messages.hpp"
 #include "actors/metrics.hpp"
+#include "actors/request_table.hpp"
 #include "engine/expert_stats.hpp"
 
 namespace troupe::actors {
+
+/// A stage's present handle, and how many times that stage was started.
+template <class Handle>
+struct post {
+  Handle handle;
+  std::uint32_t life = 0;
+};
 
 /// What all stages of one service share: the settings, the model, the stages' credits and the present handle of each
 /// stage. Stages look a handle up for each message, since the supervisor puts a new one in place of a dead one. Any
 /// thread may call any member; the plain members are set before the first actor starts, and never after.
 class house {
  public:
-  house(const config::settings& configured, const std::string& served_name, clock_function now);
+  house(const config::settings& configured, clock_function now);
 
   const config::settings settings;
   const clock_function clock;
   metrics measured;
 
+  request_table requests;
+
   // Set when the model is loaded.
+  std::unique_ptr<model_metrics> model_measured;
   std::shared_ptr<const model::opened_model> model;
   std::shared_ptr<engine::backend> backend;
+  std::string precision;  ///< What the backend computes in.
   std::uint32_t max_context = 0;
 
   // Credits, in the order of a request's way.
@@ -35,32 +47,39 @@ class house {
   std::vector<std::shared_ptr<stage>> stages() const;
 
   template <class Handle>
-  Handle get(const Handle house::*which) const {
+  post<Handle> at(const post<Handle> house::*which) const {
     const std::lock_guard lock(handles_);
     return this->*which;
   }
   template <class Handle>
-  void put(Handle house::*which, Handle handle) {
-    const std::lock_guard lock(handles_);
-    this->*which = std::move(handle);
+  Handle get(const post<Handle> house::*which) const {
+    return at(which).handle;
   }
-  /// A preparer, each in turn.
-  preparer_actor next_preparer();
+  template <class Handle>
+  void put(post<Handle> house::*which, Handle handle) {
+    const std::lock_guard lock(handles_);
+    auto& place = this->*which;
+    place = {std::move(handle), place.life + 1};
+  }
+  /// Which preparer is next: each in turn.
+  std::uint8_t next_preparer();
+  post<preparer_actor> preparer(std::size_t index) const;
   void put_preparer(std::size_t index, preparer_actor handle);
-  std::vector<caf::actor> all_handles() const;
+  /// Whether the stage that a request was handed to has died since.
+  bool lost(const whereabouts& at) const;
   /// Forgets all handles, so that actors without other owners can end.
   void clear_handles();
 
   /// Counted down once every stage has its handle: messages before that would have nowhere to go.
   std::latch stages_started{1};
 
-  gateway_actor gateway;
-  admission_actor admission;
-  memory_cache_actor memory_cache;
-  batch_collector_actor batch_collector;
-  executor_actor executor;
-  dispatcher_actor dispatcher;
-  expert_loader_actor expert_loader;
+  post<gateway_actor> gateway;
+  post<admission_actor> admission;
+  post<memory_cache_actor> memory_cache;
+  post<batch_collector_actor> batch_collector;
+  post<executor_actor> executor;
+  post<dispatcher_actor> dispatcher;
+  post<expert_loader_actor> expert_loader;
 
   /// Routing counts, added by the collector and read by whoever asks.
   void count_experts(std::span<const std::uint32_t> step);
@@ -70,7 +89,7 @@ class house {
 
  private:
   mutable std::mutex handles_;
-  std::vector<preparer_actor> preparers_;
+  std::vector<post<preparer_actor>> preparers_;
   std::size_t turn_ = 0;
   mutable std::mutex counts_;
   std::unique_ptr<engine::expert_stats> stats_;

@@ -1,6 +1,7 @@
 #include "cache/memory_tier.hpp"
 
 #include "actors/answer_codec.hpp"
+#include "actors/hand_over.hpp"
 #include "actors/stages.hpp"
 #include "cache/request_key.hpp"
 
@@ -29,12 +30,9 @@ void replay(request_context& context, std::vector<generation_event> events, std:
   }
 }
 
-}  // namespace
-
-namespace {
-
 memory_cache_actor::behavior_type run_memory_cache(memory_cache_actor::stateful_pointer<memory_cache_state> self,
                                                    house_ptr shared) {
+  log_exceptions(self);
   const auto& limits = shared->settings.cache;
   self->state.tier = std::make_unique<cache::memory_tier>(
       cache::memory_limits{limits.memory_bytes, limits.memory_entries, limits.ttl});
@@ -42,10 +40,11 @@ memory_cache_actor::behavior_type run_memory_cache(memory_cache_actor::stateful_
       [=](look_up_atom, const request_ptr& context, ticket_ptr& entered) {
         const ticket_ptr held = std::move(entered);
         held->begin();
+        const work_mark mark(*context, hop::memory_cache);
         const steady_time now = shared->clock();
         if (!still_wanted(*context, "memory_cache", now)) return;
-        context->cache_key = cache::request_key(
-            normalized_request(context->request, shared->model->digest(), shared->settings.model.precision));
+        context->cache_key =
+            cache::request_key(normalized_request(context->request, shared->model->digest(), shared->precision));
         if (context->request.use_cache) {
           if (auto found = self->state.tier->find(context->cache_key, now)) {
             if (auto events = decode_answer(*found->value)) {
@@ -55,12 +54,8 @@ memory_cache_actor::behavior_type run_memory_cache(memory_cache_actor::stateful_
           }
           shared->measured.cache_lookups.Add({{"tier", "memory"}, {"result", "miss"}}).Increment();
         }
-        if (context->request.store_in_cache)
-          context->record_events();
-        else
-          context->cache_key.clear();
-        context->at = "preparer";
-        self->send(shared->next_preparer(), prepare_atom::value, context, enter_admitted(shared->preparer_stage));
+        if (!context->request.store_in_cache || !context->record_events()) context->cache_key.clear();
+        hand_over(*shared, context, hop::preparer);
       },
       [=](store_atom, const request_ptr& context) {
         if (context->failure || context->cache_key.empty()) return;

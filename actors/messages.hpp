@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -17,11 +18,23 @@
 /// process.
 namespace troupe::actors {
 
-/// Text to tokens, or back, outside of a generation.
+/// Text to tokens, or back, outside of a generation. Its caller is always answered: at the latest by the destructor,
+/// when a preparer died with it.
 struct text_call {
   std::variant<tokenize_request, std::vector<token_id>> what;
-  std::function<void(result<std::vector<token_id>>)> tokens;
-  std::function<void(result<std::string>)> text;
+  std::function<void(result<std::vector<token_id>>)> on_tokens;
+  std::function<void(result<std::string>)> on_text;
+
+  text_call() = default;
+  text_call(const text_call&) = delete;
+  text_call& operator=(const text_call&) = delete;
+  ~text_call() {
+    const error lost{error_kind::internal, "the stage that worked on this died", "preparer"};
+    if (on_tokens) on_tokens(lost);
+    if (on_text) on_text(lost);
+  }
+  void answer(result<std::vector<token_id>> tokens) { std::exchange(on_tokens, nullptr)(std::move(tokens)); }
+  void answer(result<std::string> text) { std::exchange(on_text, nullptr)(std::move(text)); }
 };
 using text_call_ptr = std::shared_ptr<text_call>;
 
@@ -29,6 +42,8 @@ using text_call_ptr = std::shared_ptr<text_call>;
 struct choice_update {
   request_ptr context;
   std::uint32_t choice = 0;
+  std::uint32_t position = 0;         ///< Of the token in the answer.
+  std::uint16_t dispatcher_life = 0;  ///< Of the dispatcher that this is for: another one lacks what came before.
   std::optional<model::sampled_token> token;
   bool hidden = false;  ///< The token ended the answer and is not part of its text.
   std::optional<generation_finished> end;
@@ -38,8 +53,6 @@ using update_batch = std::shared_ptr<const std::vector<choice_update>>;
 
 using submit_atom = caf::atom_constant<caf::atom("submit")>;
 using ended_atom = caf::atom_constant<caf::atom("ended")>;
-using drain_atom = caf::atom_constant<caf::atom("drain")>;
-using fail_all_atom = caf::atom_constant<caf::atom("failall")>;
 using lost_atom = caf::atom_constant<caf::atom("lost")>;
 using enter_atom = caf::atom_constant<caf::atom("enter")>;
 using look_up_atom = caf::atom_constant<caf::atom("lookup")>;
@@ -56,11 +69,10 @@ using forget_atom = caf::atom_constant<caf::atom("forget")>;
 using load_atom = caf::atom_constant<caf::atom("load")>;
 using restart_atom = caf::atom_constant<caf::atom("restart")>;
 
-/// The table of requests inside. `drain` refuses what comes from now on; `lost` fails what a dead stage held.
-using gateway_actor =
-    caf::typed_actor<caf::reacts_to<submit_atom, request_ptr, ticket_ptr>, caf::reacts_to<ended_atom, request_ptr>,
-                     caf::reacts_to<drain_atom>, caf::reacts_to<fail_all_atom, std::string>,
-                     caf::reacts_to<lost_atom, std::string>>;
+/// Where requests come in, and who watches them until they end. `lost`: a stage died and lives again, what it held is
+/// to be handed over once more.
+using gateway_actor = caf::typed_actor<caf::reacts_to<submit_atom, request_ptr, ticket_ptr>, caf::reacts_to<lost_atom>,
+                                       caf::reacts_to<tick_atom>>;
 /// Lets requests in or tells them when to come back.
 using admission_actor =
     caf::typed_actor<caf::reacts_to<enter_atom, request_ptr, ticket_ptr>, caf::reacts_to<ended_atom, request_ptr>>;

@@ -29,19 +29,8 @@ buckets metrics::short_buckets() {
   return {.0001, .0005, .001, .005, .01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300};
 }
 
-prometheus::Gauge& metrics::gauge(const std::string& name, const std::string& help) {
-  return family(prometheus::BuildGauge(), registry_, name, help).Add(labels_);
-}
-prometheus::Counter& metrics::counter(const std::string& name, const std::string& help) {
-  return family(prometheus::BuildCounter(), registry_, name, help).Add(labels_);
-}
-prometheus::Histogram& metrics::histogram(const std::string& name, const std::string& help, const buckets& bounds) {
-  return family(prometheus::BuildHistogram(), registry_, name, help).Add(labels_, bounds);
-}
-
-metrics::metrics(const std::string& model_name)
-    : labels_{{"model_name", model_name}},
-      mailbox_depth(
+metrics::metrics()
+    : mailbox_depth(
           family(prometheus::BuildGauge(), registry_, "mailbox_depth", "Messages in an actor's mailbox or in work")),
       mailbox_wait(family(prometheus::BuildHistogram(), registry_, "mailbox_wait_seconds",
                           "Time that messages waited in an actor's mailbox")),
@@ -55,8 +44,24 @@ metrics::metrics(const std::string& model_name)
           family(prometheus::BuildCounter(), registry_, "request_failure_total", "Requests that failed, by kind")),
       cache_lookups(family(prometheus::BuildCounter(), registry_, "result_cache_lookups_total",
                            "Result cache lookups, by tier and result")),
-      stage_restarts(
-          family(prometheus::BuildCounter(), registry_, "stage_restarts_total", "Actors that died and were restarted")),
+      stage_restarts(family(prometheus::BuildCounter(), registry_, "stage_restarts_total",
+                            "Actors that died and were restarted")) {}
+
+prometheus::Gauge& model_metrics::gauge(const std::string& name, const std::string& help) {
+  return family(prometheus::BuildGauge(), registry_, name, help).Add(labels_);
+}
+prometheus::Counter& model_metrics::counter(const std::string& name, const std::string& help) {
+  return family(prometheus::BuildCounter(), registry_, name, help).Add(labels_);
+}
+prometheus::Histogram& model_metrics::histogram(const std::string& name, const std::string& help,
+                                                const buckets& bounds) {
+  return family(prometheus::BuildHistogram(), registry_, name, help).Add(labels_, bounds);
+}
+
+model_metrics::model_metrics(metrics& all, const std::string& model_name)
+    : registry_(all.registry()),
+      labels_{{"model_name", model_name}},
+      request_success(all.request_success),
       requests_running(gauge("num_requests_running", "Sequences in the batch")),
       requests_waiting(gauge("num_requests_waiting", "Sequences waiting for a place in the batch")),
       kv_cache_usage(gauge("kv_cache_usage_perc", "Share of KV pages in use, 0 to 1")),
@@ -86,6 +91,7 @@ metrics::metrics(const std::string& model_name)
           histogram("request_generation_tokens", "Generated tokens of a request", token_buckets())),
       step_tokens(histogram("iteration_tokens_total", "Rows of a step", step_token_buckets())),
       batch_size(histogram("batch_size", "Sequences of a step", batch_buckets())),
-      step_seconds(histogram("step_seconds", "Inference latency: time of a step in the backend", short_buckets())) {}
+      step_seconds(
+          histogram("step_seconds", "Inference latency: time of a step in the backend", metrics::short_buckets())) {}
 
 }  // namespace troupe::actors

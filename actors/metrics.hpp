@@ -10,15 +10,14 @@
 
 namespace troupe::actors {
 
-/// Every metric of the actors. Names, types and buckets are vLLM's where the meaning is the same, under the prefix
+/// The metrics of the actors. Names, types and buckets are vLLM's where the meaning is the same, under the prefix
 /// "troupe:". Label sets are bounded: models, actors and reasons, never tenants or paths. Any thread.
 class metrics {
  private:
   prometheus::Registry registry_;  // first: the families below live in it
-  prometheus::Labels labels_;
 
  public:
-  explicit metrics(const std::string& model_name);
+  metrics();
 
   prometheus::Registry& registry() { return registry_; }
 
@@ -31,6 +30,20 @@ class metrics {
   prometheus::Family<prometheus::Counter>& cache_lookups;
   prometheus::Family<prometheus::Counter>& stage_restarts;
 
+  static prometheus::Histogram::BucketBoundaries short_buckets();
+};
+
+/// The series that carry the served model's name: they begin once it is known, when the model is loaded. Any thread.
+class model_metrics {
+ private:
+  prometheus::Registry& registry_;
+  prometheus::Labels labels_;
+
+ public:
+  /// Once for a registry.
+  model_metrics(metrics& all, const std::string& model_name);
+
+  prometheus::Family<prometheus::Counter>& request_success;  ///< Of all models.
   prometheus::Gauge& requests_running;
   prometheus::Gauge& requests_waiting;
   prometheus::Gauge& kv_cache_usage;
@@ -53,8 +66,6 @@ class metrics {
   prometheus::Histogram& step_tokens;
   prometheus::Histogram& batch_size;
   prometheus::Histogram& step_seconds;
-
-  static prometheus::Histogram::BucketBoundaries short_buckets();
 
  private:
   prometheus::Gauge& gauge(const std::string& name, const std::string& help);

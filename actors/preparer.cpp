@@ -1,31 +1,41 @@
+#include "actors/hand_over.hpp"
 #include "actors/prompt_maker.hpp"
 #include "actors/stages.hpp"
 
 namespace troupe::actors {
+
+struct preparer_state {
+  static inline const char* name = "preparer";
+};
+
 namespace {
 
-void serve_text_call(const house& shared, prompt_maker& maker, const text_call& call) {
+void serve_text_call(const house& shared, prompt_maker& maker, text_call& call) {
   if (const auto* ids = std::get_if<std::vector<token_id>>(&call.what)) {
     auto sound = maker.tokens_of(*ids, false, false, {});
-    if (sound) return call.text(shared.model->text().decode(*ids, false));
+    if (sound) return call.answer(shared.model->text().decode(*ids, false));
     error failure = std::move(sound).error();
     failure.place.replace(0, std::string_view("prompt").size(), "tokens");
-    return call.text(std::move(failure));
+    return call.answer(result<std::string>(std::move(failure)));
   }
+  using ids_or_error = result<std::vector<token_id>>;
   const auto& request = std::get<tokenize_request>(call.what);
-  if (request.cancel.cancelled()) return call.tokens(error{error_kind::cancelled, "the client went away", "preparer"});
+  if (request.cancel.cancelled())
+    return call.answer(ids_or_error(error{error_kind::cancelled, "the client went away", "preparer"}));
   if (shared.clock() >= request.deadline)
-    return call.tokens(error{error_kind::deadline_exceeded, "the deadline passed", "preparer"});
-  call.tokens(maker.tokens_of(request.prompt, request.add_special_tokens, request.parse_special_tokens,
+    return call.answer(ids_or_error(error{error_kind::deadline_exceeded, "the deadline passed", "preparer"}));
+  call.answer(maker.tokens_of(request.prompt, request.add_special_tokens, request.parse_special_tokens,
                               std::chrono::system_clock::now()));
 }
 
-preparer_actor::behavior_type run_preparer(preparer_actor::pointer self, house_ptr shared,
+preparer_actor::behavior_type run_preparer(preparer_actor::stateful_pointer<preparer_state> self, house_ptr shared,
                                            std::shared_ptr<prompt_maker> maker) {
+  log_exceptions(self);
   return {
       [=](prepare_atom, const request_ptr& context, ticket_ptr& entered) {
         const ticket_ptr held = std::move(entered);
         held->begin();
+        const work_mark mark(*context, hop::preparer);
         if (!still_wanted(*context, "preparer", shared->clock())) return;
         const auto& request = context->request;
         auto ids = maker->tokens_of(request.prompt, request.add_special_tokens, request.parse_special_tokens,
@@ -35,8 +45,7 @@ preparer_actor::behavior_type run_preparer(preparer_actor::pointer self, house_p
         if (!room) return context->fail(std::move(room).error());
         context->prompt_ids = *std::move(ids);
         context->max_new_tokens = room->max_new_tokens;
-        context->at = "batch_collector";
-        self->send(shared->get(&house::batch_collector), add_atom::value, context, enter_admitted(shared->collector_stage));
+        hand_over(*shared, context, hop::batch_collector);
       },
       [=](text_atom, const text_call_ptr& call, ticket_ptr& entered) {
         const ticket_ptr held = std::move(entered);

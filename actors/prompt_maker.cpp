@@ -67,7 +67,7 @@ result<std::vector<token_id>> prompt_maker::tokens_of_text(const std::string& te
   return ids;
 }
 
-result<std::vector<token_id>> prompt_maker::tokens_of_chat(const chat_prompt& chat,
+result<std::vector<token_id>> prompt_maker::tokens_of_chat(const chat_prompt& chat, bool add_special,
                                                            std::chrono::system_clock::time_point now) {
   if (chat_ == nullptr)
     return error{error_kind::invalid,
@@ -89,7 +89,7 @@ result<std::vector<token_id>> prompt_maker::tokens_of_chat(const chat_prompt& ch
   if (auto fits = check_length(rendered->text.size(), "messages"); !fits) return std::move(fits).error();
 
   std::vector<model::prompt_span> spans;
-  std::string key = "c";
+  std::string key = add_special ? "cs" : "c-";
   const std::string_view text = rendered->text;
   std::size_t at = 0;
   for (const auto& user : rendered->from_user) {
@@ -101,7 +101,7 @@ result<std::vector<token_id>> prompt_maker::tokens_of_chat(const chat_prompt& ch
   if (at < text.size()) spans.push_back({text.substr(at), false});
   key += text;
   if (const auto known = memo_.find(key)) return *known;
-  auto ids = text_.encode_spans(spans, false);  // the template writes BOS itself
+  auto ids = text_.encode_spans(spans, add_special);
   memo_.store(std::move(key), std::make_shared<const std::vector<token_id>>(ids));
   return ids;
 }
@@ -109,7 +109,7 @@ result<std::vector<token_id>> prompt_maker::tokens_of_chat(const chat_prompt& ch
 result<std::vector<token_id>> prompt_maker::tokens_of(const prompt_input& prompt, bool add_special, bool parse_special,
                                                       std::chrono::system_clock::time_point now) {
   if (const auto* text = std::get_if<std::string>(&prompt)) return tokens_of_text(*text, add_special, parse_special);
-  if (const auto* chat = std::get_if<chat_prompt>(&prompt)) return tokens_of_chat(*chat, now);
+  if (const auto* chat = std::get_if<chat_prompt>(&prompt)) return tokens_of_chat(*chat, add_special, now);
   const auto& ids = std::get<std::vector<token_id>>(prompt);
   for (std::size_t i = 0; i < ids.size(); ++i)
     if (ids[i] < 0 || static_cast<std::size_t>(ids[i]) >= vocabulary_)

@@ -38,8 +38,8 @@ class prompt_maker {
   prompt_maker(const model::tokenizer& text, const model::chat_template* chat, std::size_t vocabulary,
                std::uint32_t max_context, std::size_t memo_entries);
 
-  /// Errors are `invalid` and name the field. A text so long that it cannot fit the context is refused before it is
-  /// tokenized.
+  /// `add_special` wraps a chat as well, although most templates write BOS themselves. Errors are `invalid` and name
+  /// the field. A text so long that it cannot fit the context is refused before it is tokenized.
   result<std::vector<token_id>> tokens_of(const prompt_input& prompt, bool add_special, bool parse_special,
                                           std::chrono::system_clock::time_point now);
 
@@ -51,7 +51,8 @@ class prompt_maker {
 
  private:
   result<std::vector<token_id>> tokens_of_text(const std::string& text, bool add_special, bool parse_special);
-  result<std::vector<token_id>> tokens_of_chat(const chat_prompt& chat, std::chrono::system_clock::time_point now);
+  result<std::vector<token_id>> tokens_of_chat(const chat_prompt& chat, bool add_special,
+                                               std::chrono::system_clock::time_point now);
   result<void> check_length(std::size_t bytes, std::string_view field) const;
 
   const model::tokenizer& text_;

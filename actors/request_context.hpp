@@ -1,6 +1,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -13,9 +15,25 @@
 
 namespace troupe::actors {
 
+/// The stages on a request's way.
+enum class hop : std::uint8_t { none, gateway, admission, memory_cache, preparer, batch_collector, dispatcher };
+const char* to_string(hop stage);
+
+/// Where a request is: the stage that it was handed to last, and in which life of that stage. A stage lives from its
+/// start to its death; what was handed to an earlier life is lost and has to be handed over again.
+struct whereabouts {
+  hop stage = hop::none;
+  std::uint8_t preparer = 0;          ///< Which of them.
+  std::uint16_t dispatcher_life = 0;  ///< In the batch: the life of the dispatcher that knows its text.
+  std::uint32_t life = 0;
+};
+
 /// A request on its way through the stages: what the client asked, where its events go, and what the stages found out.
 /// The stages hand it on; only its holder of the moment changes the plain members. `emit`, `fail` and `finish` may be
 /// called by any thread: the sink sees one call at a time, and nothing after the last event.
+///
+/// A request whose stage died is computed again from where it was lost. Its tokens are the same again, so each choice's
+/// events are too: those that went out before are left out.
 class request_context : public std::enable_shared_from_this<request_context> {
  public:
   /// `on_end` is called once, after the last event.
@@ -24,6 +42,8 @@ class request_context : public std::enable_shared_from_this<request_context> {
       : request(std::move(asked)), arrived(now), sink_(std::move(sink)), on_end_(std::move(on_end)) {}
 
   void emit(generation_event event);
+  /// Events come from the beginning again: as many as went out are to be left out.
+  void begin_again();
   void fail(error failure, std::optional<std::chrono::seconds> retry_after = {});
   void finish(generation_done done);
   bool ended() const { return ended_.load(std::memory_order_acquire); }
@@ -32,7 +52,9 @@ class request_context : public std::enable_shared_from_this<request_context> {
   const steady_time arrived;
 
   // Filled on the way.
-  std::atomic<const char*> at{"gateway"};         ///< The stage that holds it.
+  std::atomic<whereabouts> at{};
+  std::atomic<hop> in_work{hop::none};            ///< The stage that works on it now, or died of it.
+  unsigned deaths = 0;                            ///< Of stages that may have died of it; the gateway's.
   std::atomic<std::uint64_t> admitted_tokens{0};  ///< What admission counted; 0: not admitted.
   std::string cache_key;                          ///< Empty: the answer is not kept.
   std::vector<token_id> prompt_ids;               ///< After the preparer.
@@ -41,18 +63,40 @@ class request_context : public std::enable_shared_from_this<request_context> {
   std::uint32_t generated_tokens = 0;             ///< Once ended well.
 
   /// All events so far, when the answer is to be kept.
-  void record_events() { recording_ = true; }
+  /// False when some went out already.
+  bool record_events();
   const std::vector<generation_event>& recorded() const { return recorded_; }
 
  private:
   event_sink sink_;
   std::function<void(request_context&)> on_end_;
+  bool repeats(const generation_event& event);
+  /// What the sink threw: the end is reported all the same.
+  std::exception_ptr send_last(generation_event event);
+
   std::mutex emitting_;
+  bool started_ = false;
+  std::vector<std::uint32_t> sent_;    ///< Events that went out, for each choice.
+  std::vector<std::uint32_t> repeat_;  ///< Of those, how many are still to come again.
   std::atomic<bool> ended_{false};
   bool recording_ = false;
   std::vector<generation_event> recorded_;
 };
 using request_ptr = std::shared_ptr<request_context>;
+
+/// Marks a request as worked on by a stage. An exception leaves the mark: it tells which request the stage died of.
+class work_mark {
+ public:
+  work_mark(request_context& context, hop stage) : context_(context), stage_(stage) { context_.in_work = stage; }
+  ~work_mark();
+  work_mark(const work_mark&) = delete;
+  work_mark& operator=(const work_mark&) = delete;
+
+ private:
+  request_context& context_;
+  hop stage_;
+  int exceptions_ = std::uncaught_exceptions();
+};
 
 /// Whether a stage may still work on a request. If not, the request has been ended: a deadline that passed names the
 /// stage; a cancelled one is dropped silently, since nobody listens.

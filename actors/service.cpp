@@ -8,6 +8,7 @@
 #include <future>
 #include <thread>
 
+#include "actors/hand_over.hpp"
 #include "actors/prompt_maker.hpp"
 #include "actors/stages.hpp"
 #include "actors/supervisor.hpp"
@@ -33,14 +34,14 @@ std::string_view to_string(finish_reason reason) { return reason == finish_reaso
 
 struct service::parts {
   explicit parts(const config::settings& configured)
-      : shared(std::make_shared<house>(configured, configured.model.name.empty() ? "default" : configured.model.name,
-                                       real_clock)),
-        system(config) {}
+      : shared(std::make_shared<house>(configured, real_clock)), system(config) {}
 
   void load(loader make);
   void start_actors(loaded_model loaded);
   bool serving() const { return state.load() == health_report::state_kind::ready; }
+  const std::string& name_of(const model::opened_model& opened) const;
   void request_ended(request_context& context);
+  preparer_actor next_preparer() const { return shared->preparer(shared->next_preparer()).handle; }
 
   house_ptr shared;
   actor_config config;
@@ -49,18 +50,24 @@ struct service::parts {
   std::shared_ptr<prompt_maker> maker;
 
   std::atomic<health_report::state_kind> state{health_report::state_kind::loading};
-  std::atomic<std::uint64_t> inside{0};  ///< Requests that were taken and have not ended.
   std::mutex guard;
-  std::condition_variable changed;  ///< `state` left loading, or `inside` fell.
+  std::condition_variable changed;  ///< `state` left loading, or a request ended.
   std::optional<error> load_failure;
   std::thread loading;
   bool stopped = false;
 };
 
+const std::string& service::parts::name_of(const model::opened_model& opened) const {
+  const auto& configured = shared->settings.model.name;
+  return configured.empty() ? opened.name() : configured;
+}
+
 void service::parts::start_actors(loaded_model loaded) {
   const auto& limit = shared->settings.model.max_context;
   shared->model = std::move(loaded.model);
   shared->backend = std::move(loaded.backend);
+  shared->precision = loaded.precision.empty() ? shared->settings.model.precision : std::move(loaded.precision);
+  shared->model_measured = std::make_unique<model_metrics>(shared->measured, name_of(*shared->model));
   const std::uint32_t own = shared->model->spec().max_context;
   shared->max_context = limit == 0 ? own : std::min(limit, own);
   // What the KV cache cannot hold even for a single sequence is no context that can be promised.
@@ -83,7 +90,7 @@ void service::parts::load(loader make) {
   } catch (const std::exception& failure) {
     loaded = error{error_kind::internal, std::string("loading failed: ") + failure.what(), {}};
   }
-  if (loaded) start_actors(*std::move(loaded));
+  if (loaded && state.load() == health_report::state_kind::loading) start_actors(*std::move(loaded));
   const std::lock_guard lock(guard);
   if (!loaded) load_failure = std::move(loaded).error();
   auto expected = health_report::state_kind::loading;  // a stop may have come meanwhile
@@ -95,11 +102,10 @@ void service::parts::load(loader make) {
 void service::parts::request_ended(request_context& context) {
   auto& measured = shared->measured;
   if (context.failure) measured.request_failure.Add({{"kind", std::string(to_string(*context.failure))}}).Increment();
-  measured.request_latency.Observe(std::chrono::duration<double>(shared->clock() - context.arrived).count());
-  {
-    const std::lock_guard lock(guard);
-    --inside;
-  }
+  shared->model_measured->request_latency.Observe(
+      std::chrono::duration<double>(shared->clock() - context.arrived).count());
+  const std::lock_guard lock(guard);
+  shared->requests.remove(context);
   changed.notify_all();
 }
 
@@ -122,32 +128,29 @@ result<void> service::wait_until_loaded() {
 
 void service::generate(generation_request request, event_sink sink) {
   parts* p = parts_.get();
-  if (!p->serving()) {
-    const bool loading = p->state.load() == health_report::state_kind::loading;
-    sink(generation_failed{
-        {error_kind::unavailable, loading ? "the model is still loading" : "the server is shutting down", "gateway"},
-        std::chrono::seconds(1)});
-    return;
-  }
-  {
-    const std::lock_guard lock(p->guard);
-    ++p->inside;
-  }
   const auto shared = p->shared;
-  // The last event goes out first; then the tables hear of it. The actors hold the context until they have.
+  // The last event goes out first; then the tables hear of it.
   auto on_end = [p, shared](request_context& ended) {
-    const auto self = ended.shared_from_this();
-    if (const auto gateway = shared->get(&house::gateway)) caf::anon_send(gateway, ended_atom::value, self);
-    if (const auto admission = shared->get(&house::admission)) caf::anon_send(admission, ended_atom::value, self);
+    if (const auto admission = shared->get(&house::admission))
+      caf::anon_send(admission, ended_atom::value, ended.shared_from_this());
     p->request_ended(ended);
   };
+  const auto refuse = [&](const char* why) {
+    sink(generation_failed{{error_kind::unavailable, why, "gateway"}, std::chrono::seconds(1)});
+  };
+  std::unique_lock lock(p->guard);
+  if (!p->serving()) {
+    const auto state = p->state.load();
+    lock.unlock();
+    if (state == health_report::state_kind::loading) return refuse("the model is still loading");
+    return refuse(state == health_report::state_kind::failed ? "the model could not be loaded"
+                                                             : "the server is shutting down");
+  }
   const auto context =
       std::make_shared<request_context>(std::move(request), std::move(sink), shared->clock(), std::move(on_end));
-  auto entered = enter(shared->gateway_stage);
-  if (!entered)
-    return context->fail({error_kind::overloaded, "too many requests arrive at once", "gateway"},
-                         std::chrono::seconds(1));
-  caf::anon_send(shared->get(&house::gateway), submit_atom::value, context, entered);
+  shared->requests.add(context);  // from here on, a stop waits for it
+  lock.unlock();
+  hand_over(*shared, context, hop::gateway);
 }
 
 void service::tokenize(tokenize_request request, std::function<void(result<std::vector<token_id>>)> done) {
@@ -156,8 +159,8 @@ void service::tokenize(tokenize_request request, std::function<void(result<std::
   if (!entered) return done(error{error_kind::overloaded, "too many prompts are being prepared", "preparer"});
   auto call = std::make_shared<text_call>();
   call->what = std::move(request);
-  call->tokens = std::move(done);
-  caf::anon_send(parts_->shared->next_preparer(), text_atom::value, call, entered);
+  call->on_tokens = std::move(done);
+  caf::anon_send(parts_->next_preparer(), text_atom::value, call, entered);
 }
 
 void service::detokenize(std::vector<token_id> ids, std::function<void(result<std::string>)> done) {
@@ -166,8 +169,8 @@ void service::detokenize(std::vector<token_id> ids, std::function<void(result<st
   if (!entered) return done(error{error_kind::overloaded, "too many prompts are being prepared", "preparer"});
   auto call = std::make_shared<text_call>();
   call->what = std::move(ids);
-  call->text = std::move(done);
-  caf::anon_send(parts_->shared->next_preparer(), text_atom::value, call, entered);
+  call->on_text = std::move(done);
+  caf::anon_send(parts_->next_preparer(), text_atom::value, call, entered);
 }
 
 const model::opened_model* service::model() const {
@@ -177,10 +180,9 @@ const model::opened_model* service::model() const {
 }
 
 std::string service::served_name() const {
-  const auto& name = parts_->shared->settings.model.name;
-  if (!name.empty()) return name;
-  const auto* opened = model();
-  return opened != nullptr ? opened->name() : "default";
+  if (const auto* opened = model()) return parts_->name_of(*opened);
+  const auto& configured = parts_->shared->settings.model.name;
+  return configured.empty() ? "default" : configured;
 }
 
 std::uint32_t service::max_context() const { return model() != nullptr ? parts_->shared->max_context : 0; }
@@ -220,26 +222,17 @@ void service::stop() {
   }
   p.changed.notify_all();
   if (p.loading.joinable()) p.loading.join();
-  if (p.supervisor) {
-    const auto& shared = p.shared;
-    caf::anon_send(p.supervisor, drain_atom::value);
-    caf::anon_send(shared->get(&house::gateway), drain_atom::value);
+  const auto& shared = p.shared;
+  {
     std::unique_lock lock(p.guard);
-    const auto limit = shared->settings.supervision.drain_limit;
-    if (!p.changed.wait_for(lock, limit, [&] { return p.inside == 0; })) {
-      lock.unlock();
-      caf::anon_send(shared->get(&house::gateway), fail_all_atom::value,
-                     std::string("the server shut down before the answer was complete"));
-      lock.lock();
-      p.changed.wait_for(lock, std::chrono::seconds(5), [&] { return p.inside == 0; });
-    }
-    lock.unlock();
-    for (const auto& handle : shared->all_handles()) caf::anon_send_exit(handle, caf::exit_reason::user_shutdown);
-    caf::anon_send_exit(p.supervisor, caf::exit_reason::user_shutdown);
-    shared->clear_handles();
-    p.supervisor = nullptr;
+    p.changed.wait_for(lock, shared->settings.supervision.drain_limit, [&] { return shared->requests.empty(); });
   }
+  for (const auto& context : shared->requests.all())
+    context->fail({error_kind::unavailable, "the server shut down before the answer was complete", "gateway"});
+  if (p.supervisor) caf::anon_send(p.supervisor, stop_atom::value);
+  p.supervisor = nullptr;
   p.system.await_all_actors_done();
+  shared->clear_handles();
 }
 
 }  // namespace troupe::actors

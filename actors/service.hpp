@@ -160,13 +160,14 @@ struct expert_report {
 struct loaded_model {
   std::shared_ptr<const model::opened_model> model;
   std::unique_ptr<engine::backend> backend;
+  std::string precision = {};  ///< What the backend computes in: never "auto". Empty: as the settings say.
 };
 
 /// The actor system and its tree. Any thread may call any member until `stop` returns.
 class service {
  public:
   /// Starts the actors and returns at once; `load` runs on a thread of its own. Until it is done, generate fails as
-  /// unavailable. After an executor crash it runs again.
+  /// unavailable.
   using loader = std::function<result<loaded_model>()>;
   static std::unique_ptr<service> start(const config::settings& settings, loader load);
   ~service();
@@ -185,7 +186,8 @@ class service {
   expert_report experts() const;
   prometheus::Registry& metrics();
 
-  /// Refuses new work, lets running work end until the drain limit, then fails the rest and joins all threads.
+  /// Refuses new work, lets running work end until the drain limit, then fails the rest and joins all threads. A load
+  /// that is under way is waited for. A second call returns at once.
   void stop();
 
  private:

@@ -22,6 +22,11 @@ stage::stage(std::string name, std::int64_t bound, metrics& registry, clock_func
       service_(registry.stage_service.Add({{"actor", name_}}, metrics::short_buckets())),
       refusals_(registry.mailbox_refusals.Add({{"actor", name_}})) {}
 
+std::chrono::seconds stage::retry_after() {
+  const std::lock_guard lock(measuring_);
+  return drain_.wait_for(1.0, clock_());
+}
+
 ticket::ticket(std::shared_ptr<stage> in) : in_(std::move(in)), entered_(in_->now()) {
   in_->progress_.enter(entered_);
   in_->depth_.Increment();
@@ -32,6 +37,9 @@ ticket::~ticket() {
   if (begun_ != steady_time{}) in_->service_.Observe(seconds(now - begun_));
   in_->depth_.Decrement();
   in_->progress_.leave(now);
+  if (in_->bound_ == 0) return;
+  const std::lock_guard lock(in_->measuring_);
+  in_->drain_.left(now, 1);
 }
 
 void ticket::begin() {

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "base/cancel.hpp"
+#include "engine/admission.hpp"
 #include "engine/progress.hpp"
 
 namespace prometheus {
@@ -35,6 +37,8 @@ class stage {
   void moved() { progress_.moved(clock_()); }
   std::int64_t depth() const { return progress_.depth(); }
   steady_time now() const { return clock_(); }
+  /// When one that was refused may come back: once a place is free, at the rate at which messages leave.
+  std::chrono::seconds retry_after();
 
  private:
   friend class ticket;
@@ -44,6 +48,8 @@ class stage {
   std::int64_t bound_;
   clock_function clock_;
   engine::progress progress_;
+  std::mutex measuring_;
+  engine::drain_rate drain_;
   prometheus::Gauge& depth_;
   prometheus::Histogram& wait_;
   prometheus::Histogram& service_;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <spdlog/spdlog.h>
+
 #include "actors/house.hpp"
 
 /// Starts the stages, one file each. The supervisor calls these and watches what they return. The executor and the
@@ -7,6 +9,21 @@
 namespace troupe::actors {
 
 class prompt_maker;
+
+/// Writes what an exception says to the log before the stage dies of it.
+template <class Actor>
+void log_exceptions(Actor* self) {
+  self->set_exception_handler([self](std::exception_ptr& thrown) -> caf::error {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::exception& failure) {
+      spdlog::error("stage {} threw: {}", self->name(), failure.what());
+    } catch (...) {
+      spdlog::error("stage {} threw something that is no exception", self->name());
+    }
+    return caf::sec::runtime_error;
+  });
+}
 
 gateway_actor spawn_gateway(caf::actor_system& system, const house_ptr& shared);
 admission_actor spawn_admission(caf::actor_system& system, const house_ptr& shared);

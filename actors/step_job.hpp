@@ -35,7 +35,7 @@ struct step_job {
   std::vector<step_outcome> outcomes;
   std::vector<std::uint32_t> expert_tokens;
   double seconds = 0.0;
-  std::optional<error> failure;  ///< Why nothing of it may be used.
+  std::optional<error> failure;  ///< Nothing of the step may be used. Empty in a step that never began.
 };
 using step_job_ptr = std::shared_ptr<step_job>;
 

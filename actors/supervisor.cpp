@@ -16,7 +16,6 @@ struct supervisor_state {
   std::map<caf::actor_addr, std::string> alive;
   std::map<std::string, unsigned> deaths_in_a_row;
   std::map<std::string, steady_time> started;
-  bool draining = false;
 };
 
 namespace {
@@ -26,6 +25,8 @@ using self_pointer = supervisor_actor::stateful_pointer<supervisor_state>;
 constexpr unsigned max_doublings = 7;
 /// A stage that lived this long counts as healthy again.
 constexpr std::chrono::seconds good_life{60};
+/// After a start that failed for want of threads or memory.
+constexpr std::chrono::seconds retry_start{1};
 
 void start_stage(self_pointer self, const house& shared, const std::string& name) {
   const caf::actor_addr address = self->state.stages.at(name)();
@@ -35,7 +36,7 @@ void start_stage(self_pointer self, const house& shared, const std::string& name
 }
 
 template <class Handle>
-std::function<caf::actor_addr()> spawner(self_pointer self, const house_ptr& shared, Handle house::*place,
+std::function<caf::actor_addr()> spawner(self_pointer self, const house_ptr& shared, post<Handle> house::*place,
                                          Handle (*spawn)(caf::actor_system&, const house_ptr&)) {
   return [=] {
     Handle handle = spawn(self->system(), shared);
@@ -69,7 +70,6 @@ supervisor_actor::behavior_type run_supervisor(self_pointer self, house_ptr shar
     if (it == self->state.alive.end()) return;
     const std::string name = it->second;
     self->state.alive.erase(it);
-    if (self->state.draining) return;
     const std::string role = name.substr(0, name.find(' '));
     unsigned& deaths = self->state.deaths_in_a_row[name];
     if (shared->clock() - self->state.started[name] > good_life) deaths = 0;
@@ -77,15 +77,26 @@ supervisor_actor::behavior_type run_supervisor(self_pointer self, house_ptr shar
     spdlog::error("stage {} died: {}; it is restarted in {} ms", name, self->system().render(down.reason),
                   backoff.count());
     shared->measured.stage_restarts.Add({{"actor", role}}).Increment();
-    if (role != "executor" && role != "expert_loader") self->send(shared->get(&house::gateway), lost_atom::value, role);
     self->delayed_send(self, backoff, restart_atom::value, name);
   });
 
   return {
       [=](restart_atom, const std::string& name) {
-        if (!self->state.draining) start_stage(self, *shared, name);
+        try {
+          start_stage(self, *shared, name);
+        } catch (const std::exception& failure) {
+          spdlog::error("stage {} cannot be started: {}", name, failure.what());
+          self->delayed_send(self, retry_start, restart_atom::value, name);
+          return;
+        }
+        self->send(shared->get(&house::gateway), lost_atom::value);
       },
-      [=](drain_atom) { self->state.draining = true; },
+      [=](stop_atom) {
+        for (const auto& [address, name] : self->state.alive)
+          if (const auto handle = caf::actor_cast<caf::actor>(address))
+            self->send_exit(handle, caf::exit_reason::user_shutdown);
+        self->quit(caf::exit_reason::user_shutdown);
+      },
   };
 }
 
