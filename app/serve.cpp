@@ -35,7 +35,7 @@ result<actors::loaded_model> load_model(const config::settings& settings) {
   if (!backend) return backend.error();
   spdlog::info("model {} ({}): {}, {} KV pages, {} MiB", (*model)->name(), (*model)->spec().architecture,
                (*backend)->description(), plan->kv_pages, plan->kv_bytes >> 20);
-  return actors::loaded_model{*model, std::move(*backend)};
+  return actors::loaded_model{*model, std::move(*backend), std::string(engine::to_string(plan->precision))};
 }
 
 /// Where a client on this machine reaches the server.
