@@ -61,7 +61,7 @@ TEST(Deadlines, NameTheStageThatHeldTheRequest) {
   gate held;
   running_service service(held.script());
   auto running = request_for(1);
-  running.deadline = std::chrono::steady_clock::now() + 50ms;
+  running.deadline = std::chrono::steady_clock::now() + 500ms;  // enough to reach the first step on a slow machine
   client& late = service.ask(running);
   held.wait_for_step(1);
   auto queued = request_for(2);
