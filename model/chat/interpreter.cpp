@@ -12,6 +12,16 @@ namespace {
 /// Text made on the way may add up to this many times what may be alive at once.
 constexpr std::size_t turnover = 8;
 
+/// What a value takes by itself: text, and a list's items with their texts, which are copies.
+std::size_t size_of(const value& v) {
+  if (const auto* t = v.as<text>()) return t->size();
+  const auto* list = v.as<list_value>();
+  if (list == nullptr) return 0;
+  std::size_t bytes = 0;
+  for (const value& item : *list->items) bytes += sizeof(value) + (item.is<text>() ? item.as<text>()->size() : 0);
+  return bytes;
+}
+
 value undefined_of(const std::string& what) { return undefined{what}; }
 
 [[noreturn]] void fail_undefined(const value& v) { throw failure("'" + v.as<undefined>()->name + "' is undefined"); }
@@ -140,11 +150,7 @@ void interpreter::define_globals(std::chrono::system_clock::time_point now) {
   define("raise_exception", [](arguments& a) -> value { throw failure(to_text(a.get(0, "message")).bytes()); });
   define("strftime_now",
          [now](arguments& a) -> value { return text(format_time(to_text(a.get(0, "format")).bytes(), now)); });
-  define("range", [this](arguments& a) -> value {
-    value out = make_range(a);
-    account(out.as<list_value>()->items->size() * sizeof(value), 0);
-    return out;
-  });
+  define("range", [](arguments& a) { return make_range(a); });
   define("joiner", [](arguments& a) { return make_joiner(a); });
   define("cycler", [](arguments& a) { return make_cycler(a); });
   define("dict", [](arguments& a) { return make_dict(a, false); });
@@ -422,8 +428,8 @@ value interpreter::evaluate(const expression& e, const scope_ptr& here) {
   const deeper level(*this, e.line);
   try {
     value out = evaluate_inner(e, here);
-    if (const auto* t = out.as<text>())
-      account(e.kind == expression_kind::name || e.kind == expression_kind::constant ? 0 : t->size(), e.line);
+    const bool made = e.kind != expression_kind::name && e.kind != expression_kind::constant;
+    if (made) account(size_of(out), e.line);
     return out;
   } catch (failure& problem) {
     if (problem.line == 0) problem.line = e.line;

@@ -119,6 +119,8 @@ TEST(ChatLimits, RefuseWhatATemplateMakesOfItBeyondThem) {
        {"{% set a = 'a' * 1000000 %}{{ a | replace('a', a) }}", "{{ 'a'.center(1000000000000) }}",
         "{{ '%999999999d' % 1 }}", "{{ '{:>999999999}'.format(1) }}", "{{ '\t'.expandtabs(99999999999) }}",
         "{% set a = 'a' * 1000000 %}{{ range(9999) | join(a) }}", "{{ '%.999999f' % 1.5 }}",
+        "{% set n = namespace(x=['a']) %}{% for i in range(60) %}{% set n.x = n.x + n.x %}{% endfor %}",
+        "{% set n = namespace(x=['a' * 1000000]) %}{% for i in range(60) %}{% set n.x = n.x + n.x %}{% endfor %}",
         "{{ 'a'.zfill(9999999999) }}", "{{ [1] | slice(999999999) | list }}"})
     EXPECT_FALSE(parsed(hungry)->render({}, {})) << hungry;
 }
