@@ -40,8 +40,6 @@ function(troupe_room_tests name)
   list(TRANSFORM TESTS_DEPENDS PREPEND troupe_ OUTPUT_VARIABLE depends)
   target_link_libraries(test_${name} PRIVATE troupe_${name} ${depends} ${TESTS_LIBRARIES} troupe_warnings GTest::gmock GTest::gtest_main)
   target_precompile_headers(test_${name} REUSE_FROM test_headers)
-  # GCC 12 takes concatenated string literals for reads out of bounds (its bugs 105329 and 105651).
-  target_compile_options(test_${name} PRIVATE -Wno-array-bounds -Wno-restrict)
   target_compile_definitions(test_${name} PRIVATE TROUPE_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
   gtest_discover_tests(test_${name} TEST_PREFIX "${name}/" DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 LABELS "${name}")
 endfunction()
