@@ -10,7 +10,7 @@
 #include "model/model.hpp"
 
 /// cpu_step MODEL PRECISION THREADS [BATCH]: time of a prefill of 64 tokens and of decode steps after it, the shortest
-/// of many short windows, so that a busy machine disturbs little.
+/// of many short windows, so that a busy machine disturbs little, and the median of them.
 namespace {
 
 using namespace troupe;
@@ -89,16 +89,17 @@ int main(int argc, char** argv) {
     if (!step(**backend, runs, 0, prompt_tokens, output)) return 1;
     prefill = std::min(prefill, milliseconds(start));
   }
-  double decode = 1e300;
+  std::vector<double> decode;
   for (std::uint32_t w = 0; w < windows; ++w) {
     const auto start = clock_type::now();
     for (std::uint32_t i = 0; i < window_steps; ++i) {
       if (!step(**backend, runs, prompt_tokens + w * window_steps + i, 1, output)) return 1;
     }
-    decode = std::min(decode, milliseconds(start) / window_steps);
+    decode.push_back(milliseconds(start) / window_steps);
   }
-  std::printf("%s, batch %u: packed in %.0f ms, prefill %.1f tokens/s, decode %.1f tokens/s\n",
+  std::sort(decode.begin(), decode.end());
+  std::printf("%s, batch %u: packed in %.0f ms, prefill %.1f tokens/s, decode %.1f tokens/s, median %.1f\n",
               (*backend)->description().c_str(), sequences, packing, 1e3 * prompt_tokens * sequences / prefill,
-              1e3 * sequences / decode);
+              1e3 * sequences / decode.front(), 1e3 * sequences / decode[decode.size() / 2]);
   return 0;
 }
