@@ -71,7 +71,7 @@ sampled_token score(std::span<const float> logits, token_id id, int top) {
 
 sampler::sampler(sampling_params params, std::span<const token_id> prompt, std::span<const token_id> end_tokens,
                  std::size_t vocab)
-    : params_(std::move(params)), end_tokens_(end_tokens.begin(), end_tokens.end()), scratch_(vocab) {
+    : params_(std::move(params)), end_tokens_(end_tokens.begin(), end_tokens.end()) {
   seen_.assign(prompt.begin(), prompt.end());
   std::sort(seen_.begin(), seen_.end());
   seen_.erase(std::unique(seen_.begin(), seen_.end()), seen_.end());

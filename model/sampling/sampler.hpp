@@ -70,7 +70,7 @@ class sampler {
   std::vector<token_id> end_tokens_;
   std::vector<std::pair<token_id, std::uint32_t>> answer_counts_;  ///< Sorted by id.
   std::vector<token_id> seen_;                                     ///< Sorted: prompt and answer.
-  std::vector<float> scratch_;
+  std::vector<float> scratch_;  ///< Of the vocabulary's size, once it draws: many only wait.
   std::size_t generated_ = 0;
 };
 

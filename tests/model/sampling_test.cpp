@@ -3,10 +3,8 @@
 
 #include <cmath>
 #include <limits>
-#include <map>
 #include <random>
 
-#include "model/sampling/filters.hpp"
 #include "model/sampling/philox.hpp"
 #include "model/sampling/sampler.hpp"
 
@@ -162,92 +160,6 @@ TEST(Sampler, GivesChoicesStreamsOfTheirOwn) {
   EXPECT_NE(answers[0], answers[1]);
   EXPECT_NE(answers[1], answers[2]);
 }
-
-/// The distribution that the parameters describe, computed in the plainest way.
-std::map<token_id, double> exact_distribution(const sampling_params& params, const std::vector<float>& logits) {
-  std::vector<candidate> all;
-  for (std::size_t i = 0; i < logits.size(); ++i)
-    all.push_back({static_cast<token_id>(i), static_cast<float>(logits[i] / params.temperature), 0.0});
-  std::sort(all.begin(), all.end(), more_likely);
-  if (params.top_k > 0) all.resize(std::min<std::size_t>(all.size(), static_cast<std::size_t>(params.top_k)));
-  normalize(all);
-  if (params.typical_p < 1.0) keep_typical(all, params.typical_p);
-  normalize(all);
-  if (params.top_p < 1.0) keep_top_p(all, params.top_p);
-  normalize(all);
-  if (params.min_p > 0.0) keep_min_p(all, params.min_p);
-  normalize(all);
-  std::map<token_id, double> out;
-  for (const auto& c : all) out[c.id] = c.probability;
-  return out;
-}
-
-struct distribution_case {
-  const char* name;
-  sampling_params params;
-};
-
-class Distribution : public ::testing::TestWithParam<distribution_case> {};
-
-// Pearson's test at the 0.1 % level; seeds are fixed, so the verdict is too.
-TEST_P(Distribution, OfDrawsIsTheExactOne) {
-  const auto logits = random_logits(40, 7, 1.5F);
-  sampling_params params = GetParam().params;
-  const auto exact = exact_distribution(params, logits);
-  constexpr int draws = 100'000;
-  std::map<token_id, int> counts;
-  for (int i = 0; i < draws; ++i) {
-    params.seed = static_cast<std::uint64_t>(i);
-    ++counts[draw_one(params, logits)];
-  }
-  double statistic = 0.0;
-  double rest_expected = 0.0;
-  double rest_seen = 0.0;
-  int classes = 0;
-  for (const auto& [id, count] : counts) ASSERT_TRUE(exact.contains(id)) << "token " << id << " must not be drawn";
-  for (const auto& [id, probability] : exact) {
-    const double expected = probability * draws;
-    const double seen = counts.contains(id) ? counts[id] : 0;
-    if (expected < 5.0) {
-      rest_expected += expected;
-      rest_seen += seen;
-      continue;
-    }
-    statistic += (seen - expected) * (seen - expected) / expected;
-    ++classes;
-  }
-  if (rest_expected > 0.0) {
-    statistic += (rest_seen - rest_expected) * (rest_seen - rest_expected) / rest_expected;
-    ++classes;
-  }
-  const double freedom = classes - 1;
-  if (freedom == 0) return;
-  // Wilson and Hilferty's approximation of the 99.9 % quantile.
-  const double z = 3.09;
-  const double quantile = freedom * std::pow(1 - 2 / (9 * freedom) + z * std::sqrt(2 / (9 * freedom)), 3);
-  EXPECT_LT(statistic, quantile) << freedom << " degrees of freedom";
-}
-
-sampling_params make(double temperature, int top_k, double top_p, double min_p, double typical_p) {
-  sampling_params params;
-  params.temperature = temperature;
-  params.top_k = top_k;
-  params.top_p = top_p;
-  params.min_p = min_p;
-  params.typical_p = typical_p;
-  return params;
-}
-
-INSTANTIATE_TEST_SUITE_P(Sampler, Distribution,
-                         ::testing::Values(distribution_case{"Plain", make(1.0, 0, 1.0, 0.0, 1.0)},
-                                           distribution_case{"Hot", make(1.8, 0, 1.0, 0.0, 1.0)},
-                                           distribution_case{"Cold", make(0.6, 0, 1.0, 0.0, 1.0)},
-                                           distribution_case{"TopK", make(1.0, 7, 1.0, 0.0, 1.0)},
-                                           distribution_case{"TopP", make(1.0, 0, 0.8, 0.0, 1.0)},
-                                           distribution_case{"MinP", make(1.0, 0, 1.0, 0.1, 1.0)},
-                                           distribution_case{"Typical", make(1.0, 0, 1.0, 0.0, 0.7)},
-                                           distribution_case{"All", make(0.9, 20, 0.95, 0.05, 0.9)}),
-                         [](const auto& one) { return one.param.name; });
 
 }  // namespace
 }  // namespace troupe::model
