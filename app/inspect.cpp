@@ -1,5 +1,6 @@
 #include "app/inspect.hpp"
 
+#include <cstdio>
 #include <map>
 #include <string>
 
@@ -64,7 +65,17 @@ class census {
   double active_ = 0.0;
 };
 
-std::string millions(double count) { return std::to_string(static_cast<std::uint64_t>(count / 1e6 + 0.5)) + " M"; }
+/// "36 k", "135 M", "1.3 B".
+std::string short_count(double count) {
+  char out[32];
+  if (count < 1e6)
+    std::snprintf(out, sizeof out, "%.0f k", count / 1e3);
+  else if (count < 1e9)
+    std::snprintf(out, sizeof out, "%.0f M", count / 1e6);
+  else
+    std::snprintf(out, sizeof out, "%.1f B", count / 1e9);
+  return out;
+}
 
 std::string_view name_of(model::rope_kind kind) {
   switch (kind) {
@@ -104,8 +115,8 @@ result<void> inspect(const std::filesystem::path& path, std::ostream& out) {
   const auto& spec = m.spec();
   const census weights(m);
   out << "model         " << m.name() << " (" << spec.architecture << ")\n"
-      << "parameters    " << millions(static_cast<double>(weights.parameters())) << ", " << millions(weights.active())
-      << " active per token\n"
+      << "parameters    " << short_count(static_cast<double>(weights.parameters())) << ", "
+      << short_count(weights.active()) << " active per token\n"
       << "layers        " << spec.layers.size() << ", hidden " << spec.hidden << ", vocabulary " << spec.vocab
       << (spec.tied_embeddings ? ", tied embeddings\n" : "\n") << "attention     " << spec.attention.heads << " heads, "
       << spec.attention.kv_heads << " key-value heads of " << spec.attention.head_dim << "; RoPE "
@@ -114,7 +125,7 @@ result<void> inspect(const std::filesystem::path& path, std::ostream& out) {
   print_experts(spec, out);
   out << "weights       " << m.file_bytes() / (1 << 20) << " MiB in files:";
   for (const auto& [type, sum] : weights.by_type())
-    out << ' ' << type << ' ' << millions(static_cast<double>(sum.parameters)) << " (" << sum.bytes / (1 << 20)
+    out << ' ' << type << ' ' << short_count(static_cast<double>(sum.parameters)) << " (" << sum.bytes / (1 << 20)
         << " MiB)";
   out << "\ntokenizer     " << m.text().vocab_size() << " tokens\n"
       << "chat          "

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_set>
 
 namespace troupe::model {
 namespace {
@@ -196,9 +197,13 @@ result<void> weight_finder::check_all() const {
   std::string list;
   std::size_t missing = 0;
   std::optional<error> failure;
+  std::unordered_set<const stored_tensor*> used;
   const auto check = [&](tensor_role role, std::uint32_t layer, std::uint32_t expert) {
     if (failure || missing == most_missing) return;
-    auto weight = find(role, layer, expert);
+    std::string first_name;
+    const auto found = look_up(role, layer, expert, first_name);
+    if (found) used.insert(found->tensor);
+    auto weight = found ? slice(*found, role, expert) : error{error_kind::not_found, first_name, {}};
     if (weight) {
       const bool vector = weight->rows == 1 || role == router;
       if (vector && !all_finite(*weight))
@@ -222,7 +227,14 @@ result<void> weight_finder::check_all() const {
       for (const auto role : {expert_gate, expert_up, expert_down}) check(role, l, e);
   }
   if (failure) return std::move(*failure);
-  if (missing == 0) return {};
+  if (missing == 0) {
+    // A bias that no role takes would change every answer silently.
+    for (const auto& [name, tensor] : *tensors_)
+      if (name.ends_with(".bias") && !used.contains(&tensor))
+        return wrong_tensor(name, tensor, error_kind::unsupported,
+                            "models of this architecture have no such bias here");
+    return {};
+  }
   if (missing == most_missing)
     list += " and at least " + std::to_string(missing - shown) + " more";
   else if (missing > shown)

@@ -159,9 +159,10 @@ TEST(Safetensors, SurvivesFlippedBitsAndCuts) {
 /// A copy of the control model whose files a test may change.
 class model_copy {
  public:
-  model_copy() : folder_(fs::temp_directory_path() / ("troupe-model-" + std::to_string(::getpid()))) {
+  explicit model_copy(const fs::path& of = faults / "control")
+      : folder_(fs::temp_directory_path() / ("troupe-model-" + std::to_string(::getpid()))) {
     fs::remove_all(folder_);
-    fs::copy(faults / "control", folder_);
+    fs::copy(of, folder_);
   }
   model_copy(const model_copy&) = delete;
   model_copy& operator=(const model_copy&) = delete;
@@ -254,6 +255,12 @@ TEST(ModelFolder, RefusesNormsThatAreNotNumbers) {
   copy.write("model.safetensors", bytes);
   EXPECT_NE(copy.refusal().find("model.norm.weight"), std::string::npos) << copy.refusal();
   EXPECT_NE(copy.refusal().find("NaN"), std::string::npos) << copy.refusal();
+}
+
+TEST(ModelFolder, RefusesBiasesThatItsArchitectureWouldIgnore) {
+  const model_copy copy(fs::path(TROUPE_TEST_DATA) / "models" / "qwen2");
+  copy.replace_in("config.json", "\"Qwen2ForCausalLM\"", "\"LlamaForCausalLM\"");
+  EXPECT_NE(copy.refusal().find("_proj.bias"), std::string::npos) << copy.refusal();
 }
 
 TEST(ModelFolder, NamesWhatGenerationConfigHasWrong) {
