@@ -73,4 +73,20 @@ class interpreter {
   host host_;
 };
 
+class interpreter::deeper {
+ public:
+  deeper(interpreter& runs, std::size_t line) : runs_(runs) {
+    if (++runs_.depth_ > runs_.limits_.depth) {
+      --runs_.depth_;
+      throw failure("the template calls itself or nests too deeply", line);
+    }
+  }
+  deeper(const deeper&) = delete;
+  deeper& operator=(const deeper&) = delete;
+  ~deeper() { --runs_.depth_; }
+
+ private:
+  interpreter& runs_;
+};
+
 }  // namespace troupe::model::jinja
