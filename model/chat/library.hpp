@@ -24,6 +24,4 @@ bool is_test(std::string_view name);
 /// A bound method, or nothing.
 std::optional<value> method_of(const value& object, std::string_view name);
 
-value add(const value& a, const value& b);
-
 }  // namespace troupe::model::jinja

@@ -137,6 +137,7 @@ bool equal(const value& a, const value& b);
 /// -1, 0 or 1; fails for values that Python does not order.
 int compare(const value& a, const value& b);
 bool contains(const value& container, const value& item);
+value add(const value& a, const value& b);  ///< Python's +.
 
 text to_text(const value& v);  ///< Python's str().
 text repr(const value& v);     ///< Python's repr().
@@ -157,6 +158,7 @@ text to_json(const value& v, const json_style& style, std::size_t level = 0);
 value from_json(const boost::json::value& json, bool from_user);
 
 // UTF-8 by characters.
+std::size_t character_length(char lead);  ///< Bytes of the character that begins with `lead`.
 std::size_t character_count(std::string_view bytes);
 std::size_t character_offset(std::string_view bytes, std::size_t index);
 
