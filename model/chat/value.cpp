@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/chat/letters.hpp"
+
 namespace troupe::model::jinja {
 
 void text::append(std::string_view bytes, bool from_user) {
@@ -194,11 +196,6 @@ std::size_t length_of(const value& v) {
   if (const auto* d = v.as<dict_value>(); d != nullptr && !d->is_namespace) return d->members->members.size();
   if (v.is<undefined>()) return 0;
   throw failure("object of type '" + v.type_name() + "' has no len()");
-}
-
-std::size_t character_length(char lead) {
-  const auto byte = static_cast<unsigned char>(lead);
-  return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
 }
 
 std::size_t character_count(std::string_view bytes) {

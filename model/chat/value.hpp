@@ -158,7 +158,6 @@ text to_json(const value& v, const json_style& style, std::size_t level = 0);
 value from_json(const boost::json::value& json, bool from_user);
 
 // UTF-8 by characters.
-std::size_t character_length(char lead);  ///< Bytes of the character that begins with `lead`.
 std::size_t character_count(std::string_view bytes);
 std::size_t character_offset(std::string_view bytes, std::size_t index);
 

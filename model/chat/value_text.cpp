@@ -5,26 +5,13 @@
 #include <charconv>
 #include <cmath>
 
+#include "model/chat/letters.hpp"
 #include "model/chat/value.hpp"
 
 namespace troupe::model::jinja {
 namespace {
 
 constexpr std::size_t max_nesting = 200;
-
-char32_t decode(std::string_view bytes, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<char32_t>(static_cast<unsigned char>(bytes[at + i])); };
-  switch (character_length(bytes[at])) {
-    case 1:
-      return byte(0);
-    case 2:
-      return (byte(0) & 0x1F) << 6U | (byte(1) & 0x3F);
-    case 3:
-      return (byte(0) & 0x0F) << 12U | (byte(1) & 0x3F) << 6U | (byte(2) & 0x3F);
-    default:
-      return (byte(0) & 0x07) << 18U | (byte(1) & 0x3F) << 12U | (byte(2) & 0x3F) << 6U | (byte(3) & 0x3F);
-  }
-}
 
 std::string hex4(std::uint32_t code) {
   constexpr std::string_view digits = "0123456789abcdef";
@@ -65,7 +52,7 @@ void append_quoted_json(const text& t, bool ascii, text& out) {
       default:
         if (byte < 0x20) escape = hex4(byte);
         if (ascii && byte >= 0x80) {
-          const char32_t c = decode(bytes, at);
+          const char32_t c = character_at(bytes, at);
           escape =
               c < 0x10000 ? hex4(c) : hex4(0xD800 + ((c - 0x10000) >> 10U)) + hex4(0xDC00 + ((c - 0x10000) & 0x3FFU));
         }
