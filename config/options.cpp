@@ -208,7 +208,7 @@ std::vector<option> make_options() {
       make("cache.ttl", "--result-cache-ttl", cache, &c::ttl, duration(0ms, 24h * 365), "How long an answer is kept."),
 
       make("supervision.stall_limit", "--stall-limit", supervision, &v::stall_limit, duration(10ms, 24h),
-           "A stage with work that has not moved for this long is restarted."),
+           "A stage with work that has not moved for this long makes /health answer 503."),
       make("supervision.restart_backoff", "--restart-backoff", supervision, &v::restart_backoff, duration(1ms, 1h),
            "First wait before a failed stage is restarted; it doubles."),
       make("supervision.drain_limit", "--drain-timeout", supervision, &v::drain_limit, duration(0ms, 24h),

@@ -62,7 +62,8 @@ struct cache_settings {
 };
 
 struct supervision_settings {
-  std::chrono::milliseconds stall_limit{30'000};    ///< A stage with work that has not moved for this long is restarted.
+  /// With work that has not moved for this long, a stage counts as stalled and /health is red.
+  std::chrono::milliseconds stall_limit{30'000};
   std::chrono::milliseconds restart_backoff{100};
   std::chrono::milliseconds drain_limit{30'000};    ///< After SIGTERM.
 };
