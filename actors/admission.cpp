@@ -12,8 +12,8 @@ namespace {
 constexpr std::uint64_t usual_answer_tokens = 256;
 constexpr std::uint64_t bytes_per_token = 4;
 
-/// Prompt and answer in tokens, before the prompt is tokenized: a text's bytes are a good guess.
-std::uint64_t estimated_tokens(const generation_request& request) {
+/// Prompt and answers, before the prompt is tokenized: a text's bytes are a good guess.
+engine::demand demand_of(const generation_request& request, std::uint32_t max_context) {
   std::uint64_t prompt = 0;
   if (const auto* text = std::get_if<std::string>(&request.prompt)) {
     prompt = text->size() / bytes_per_token + 1;
@@ -28,8 +28,10 @@ std::uint64_t estimated_tokens(const generation_request& request) {
           for (const auto& member : *object)
             if (member.value().is_string()) prompt += member.value().get_string().size() / bytes_per_token + 1;
   }
-  const std::uint64_t answer = request.max_tokens ? *request.max_tokens : usual_answer_tokens;
-  return std::max<std::uint64_t>(1, (prompt + answer) * std::max<std::uint32_t>(1, request.n));
+  // More than the context is refused once the prompt is known, however full the server is.
+  const std::uint64_t answer = std::min<std::uint64_t>(request.max_tokens.value_or(usual_answer_tokens), max_context);
+  const std::uint64_t answers = std::max<std::uint32_t>(1, request.n);
+  return {answers, std::max<std::uint64_t>(1, (prompt + answer) * answers)};
 }
 
 }  // namespace
@@ -37,7 +39,7 @@ std::uint64_t estimated_tokens(const generation_request& request) {
 struct admission_state {
   static inline const char* name = "admission";
   std::unique_ptr<engine::admission_policy> policy;
-  std::unordered_map<const request_context*, std::uint64_t> inside;  ///< What the policy counts, in tokens.
+  std::unordered_map<const request_context*, engine::demand> inside;  ///< What the policy counts.
   bool recounted = false;
 };
 
@@ -48,10 +50,10 @@ namespace {
 void recount(admission_state& state, const house& shared) {
   if (std::exchange(state.recounted, true)) return;
   for (const auto& context : shared.requests.all()) {
-    const std::uint64_t tokens = context->admitted_tokens.load();
-    if (tokens == 0 || context->ended()) continue;
-    state.policy->enter_with_others(tokens);
-    state.inside.emplace(context.get(), tokens);
+    if (!context->admitted || context->ended()) continue;
+    const auto demand = demand_of(context->request, shared.max_context);
+    state.policy->enter(demand);
+    state.inside.emplace(context.get(), demand);
   }
 }
 
@@ -70,19 +72,19 @@ admission_actor::behavior_type run_admission(admission_actor::stateful_pointer<a
         const steady_time now = shared->clock();
         if (!still_wanted(*context, "admission", now)) return;
         auto& policy = *self->state.policy;
-        const std::uint64_t tokens = estimated_tokens(context->request);
-        const bool counted = self->state.inside.contains(context.get());  // by an earlier life
+        const auto demand = demand_of(context->request, shared->max_context);
         auto& call = *context->request.call;
-        if (!counted && call.admitted) {
-          policy.enter_with_others(tokens);
-        } else if (!counted && !policy.enter(tokens)) {
-          return context->fail(
-              {error_kind::overloaded, "the server is full; come back when Retry-After says", "admission"},
-              policy.retry_after(tokens, now));
+        if (!self->state.inside.contains(context.get())) {  // else by an earlier life
+          const engine::demand whole{demand.answers * call.prompts, demand.tokens * call.prompts};
+          if (!call.admitted && !policy.fits(whole))
+            return context->fail(
+                {error_kind::overloaded, "the server is full; come back when Retry-After says", "admission"},
+                policy.retry_after(whole, now));
+          policy.enter(demand);
+          self->state.inside.emplace(context.get(), demand);
         }
         call.admitted = true;
-        self->state.inside.emplace(context.get(), tokens);
-        context->admitted_tokens = tokens;
+        context->admitted = true;
         const bool cached =
             shared->settings.cache.enabled && (context->request.use_cache || context->request.store_in_cache);
         hand_over(*shared, context, cached ? hop::memory_cache : hop::preparer);

@@ -123,7 +123,10 @@ json::value prompt_value(const prompt_input& prompt) {
   if (const auto* text = std::get_if<std::string>(&prompt)) return {{"text", *text}};
   if (const auto* ids = std::get_if<std::vector<token_id>>(&prompt)) return {{"ids", encode_ids(*ids)}};
   const auto& chat = std::get<chat_prompt>(prompt);
-  return {{"chat", chat.variables}, {"opens", chat.add_generation_prompt}};
+  // Values as text: a template sees the order of their members, and 2.0 apart from 2.
+  json::object variables;
+  for (const auto& [name, what] : chat.variables) variables[name] = json::serialize(what);
+  return {{"chat", std::move(variables)}, {"opens", chat.add_generation_prompt}};
 }
 
 }  // namespace

@@ -45,12 +45,10 @@ void work(self_pointer self, const house_ptr& shared) {
     const steady_time soon = shared->clock() + look_again;
     return set_alarm(self, *shared, std::min(core.wake_at().value_or(soon), soon));
   }
-  const ticket_ptr held = enter_admitted(shared->executor_stage);
-  held->begin();
+  job->held = enter_admitted(shared->executor_stage);
   self->request(shared->get(&house::executor), caf::infinite, run_atom::value, job)
       .then(
           [=](done_atom) {
-            (void)held;
             shared->collector_stage->moved();
             if (job->failure) {
               self->state.core->step_failed(*job->failure);
@@ -62,7 +60,6 @@ void work(self_pointer self, const house_ptr& shared) {
             work(self, shared);
           },
           [=](const caf::error&) {
-            (void)held;
             // Without a failure of its own, the step never began: the executor is dead and not yet back.
             if (job->failure)
               self->state.core->step_failed(*job->failure);

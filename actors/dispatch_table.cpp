@@ -73,8 +73,7 @@ void dispatch_table::take_one(const choice_update& update, outcome& out) {
   if (update.token) {
     ++c.tokens;
     if (!update.hidden) {
-      // Before min_tokens no stop string counts; their text is watched all the same.
-      delta.text = c.text->push(update.token->id);
+      delta.text = c.text->push(update.token->id, c.tokens >= request.sampling.min_tokens);
       delta.tokens.push_back(detail_of(*update.token));
     }
   }

@@ -27,6 +27,7 @@ executor_actor::behavior_type run_executor(executor_actor::stateful_pointer<exec
   log_exceptions(self);
   return {
       [=](run_atom, const step_job_ptr& job) {
+        job->held->begin();
         const auto begin = std::chrono::steady_clock::now();
         auto computed = compute(*shared, self->state.output, *job);
         job->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -7,7 +7,6 @@ namespace troupe::actors {
 
 struct expert_loader_state {
   static inline const char* name = "expert_loader";
-  std::unique_ptr<engine::expert_residency> residency;
   std::unique_ptr<engine::preload_order> order;
 };
 
@@ -20,7 +19,6 @@ expert_loader_actor::behavior_type run_expert_loader(expert_loader_actor::statef
   std::vector<std::uint16_t> sparse;
   for (std::size_t l = 0; l < spec.layers.size(); ++l)
     if (spec.layers[l].sparse) sparse.push_back(static_cast<std::uint16_t>(l));
-  self->state.residency = std::make_unique<engine::expert_residency>(0);
   self->state.order =
       std::make_unique<engine::preload_order>(std::move(sparse), static_cast<std::uint16_t>(spec.moe.experts));
   shared->experts_to_load = self->state.order->total();
@@ -30,16 +28,15 @@ expert_loader_actor::behavior_type run_expert_loader(expert_loader_actor::statef
       [=](load_atom) {
         const auto next = self->state.order->next();
         if (!next) return;
+        const ticket_ptr held = enter_admitted(shared->loader_stage);
+        held->begin();
         if (auto loaded = shared->backend->load_expert(*next); !loaded) {
           // The request that needs this expert will fail with this error; the others go on.
           spdlog::warn("expert {} of layer {} cannot be loaded: {}", next->index, next->layer,
                        loaded.error().to_string());
-        } else {
-          self->state.residency->touch(*next, shared->backend->expert_bytes(*next));
         }
         shared->experts_loaded = self->state.order->done();
-        shared->model_measured->experts_resident.Set(static_cast<double>(self->state.residency->count()));
-        shared->model_measured->experts_resident_bytes.Set(static_cast<double>(self->state.residency->bytes()));
+        shared->show_residency();
         self->send(self, load_atom::value);
       },
   };

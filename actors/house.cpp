@@ -80,6 +80,7 @@ void house::clear_handles() {
 
 void house::count_experts(std::span<const std::uint32_t> step) {
   if (step.empty()) return;
+  show_residency();
   const auto& spec = model->spec();
   const std::lock_guard lock(counts_);
   if (!stats_)
@@ -96,6 +97,12 @@ void house::count_experts(std::span<const std::uint32_t> step) {
     ++sparse;
   }
   if (sparse != 0) model_measured->expert_imbalance.Set(imbalance / sparse);
+}
+
+void house::show_residency() {
+  const auto resident = backend->resident_experts();
+  model_measured->experts_resident.Set(static_cast<double>(resident.count));
+  model_measured->experts_resident_bytes.Set(static_cast<double>(resident.bytes));
 }
 
 expert_report house::experts() const {

@@ -4,6 +4,7 @@
 #include <latch>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,7 @@ class house {
 
   /// Counted down once every stage has its handle: messages before that would have nowhere to go.
   std::latch stages_started{1};
+  std::optional<error> start_failure;  ///< Written before `stages_started`.
 
   post<gateway_actor> gateway;
   post<admission_actor> admission;
@@ -83,6 +85,7 @@ class house {
 
   /// Routing counts, added by the collector and read by whoever asks.
   void count_experts(std::span<const std::uint32_t> step);
+  void show_residency();  ///< In the metrics.
   expert_report experts() const;
   std::atomic<std::size_t> experts_to_load{0};
   std::atomic<std::size_t> experts_loaded{0};

@@ -22,19 +22,20 @@ namespace troupe::actors {
 /// when a preparer died with it.
 struct text_call {
   std::variant<tokenize_request, std::vector<token_id>> what;
+  text_terms terms;
   std::function<void(result<std::vector<token_id>>)> on_tokens;
   std::function<void(result<std::string>)> on_text;
 
   text_call() = default;
   text_call(const text_call&) = delete;
   text_call& operator=(const text_call&) = delete;
-  ~text_call() {
-    const error lost{error_kind::internal, "the stage that worked on this died", "preparer"};
-    if (on_tokens) on_tokens(lost);
-    if (on_text) on_text(lost);
-  }
+  ~text_call() { fail({error_kind::internal, "the stage that worked on this died", "preparer"}); }
   void answer(result<std::vector<token_id>> tokens) { std::exchange(on_tokens, nullptr)(std::move(tokens)); }
   void answer(result<std::string> text) { std::exchange(on_text, nullptr)(std::move(text)); }
+  void fail(const error& why) {
+    if (on_tokens) answer(result<std::vector<token_id>>(why));
+    if (on_text) answer(result<std::string>(why));
+  }
 };
 using text_call_ptr = std::shared_ptr<text_call>;
 

@@ -11,19 +11,17 @@ struct preparer_state {
 namespace {
 
 void serve_text_call(const house& shared, prompt_maker& maker, text_call& call) {
+  if (call.terms.cancel.cancelled()) return call.fail({error_kind::cancelled, "the client went away", "preparer"});
+  if (shared.clock() >= call.terms.deadline)
+    return call.fail({error_kind::deadline_exceeded, "the deadline passed", "preparer"});
   if (const auto* ids = std::get_if<std::vector<token_id>>(&call.what)) {
     auto sound = maker.tokens_of(*ids, false, false, {});
     if (sound) return call.answer(shared.model->text().decode(*ids, false));
     error failure = std::move(sound).error();
     failure.place.replace(0, std::string_view("prompt").size(), "tokens");
-    return call.answer(result<std::string>(std::move(failure)));
+    return call.fail(failure);
   }
-  using ids_or_error = result<std::vector<token_id>>;
   const auto& request = std::get<tokenize_request>(call.what);
-  if (request.cancel.cancelled())
-    return call.answer(ids_or_error(error{error_kind::cancelled, "the client went away", "preparer"}));
-  if (shared.clock() >= request.deadline)
-    return call.answer(ids_or_error(error{error_kind::deadline_exceeded, "the deadline passed", "preparer"}));
   call.answer(maker.tokens_of(request.prompt, request.add_special_tokens, request.parse_special_tokens,
                               std::chrono::system_clock::now()));
 }

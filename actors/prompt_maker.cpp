@@ -28,13 +28,21 @@ prompt_memo::tokens prompt_memo::find(const std::string& key) {
   return found->second->second;
 }
 
+std::size_t prompt_memo::size_of(const std::string& key, const tokens& value) {
+  return 2 * key.size() + value->size() * sizeof(token_id);  // the key lies in the list and in the index
+}
+
 void prompt_memo::store(std::string key, tokens value) {
+  const std::size_t size = size_of(key, value);
   const std::lock_guard lock(guard_);
-  if (limit_ == 0 || entries_.contains(key)) return;
-  if (entries_.size() >= limit_) {
-    entries_.erase(recent_.back().first);
+  if (most_entries_ == 0 || size > most_bytes_ / 16 || entries_.contains(key)) return;
+  while (entries_.size() >= most_entries_ || bytes_ + size > most_bytes_) {
+    const auto& [oldest, ids] = recent_.back();
+    bytes_ -= size_of(oldest, ids);
+    entries_.erase(oldest);
     recent_.pop_back();
   }
+  bytes_ += size;
   recent_.emplace_front(std::move(key), std::move(value));
   entries_.emplace(recent_.front().first, recent_.begin());
 }

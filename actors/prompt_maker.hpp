@@ -15,18 +15,25 @@
 
 namespace troupe::actors {
 
-/// Least recently used texts and their tokens. Any thread.
+/// Texts and their tokens, bounded in entries and bytes: the least recently used go first. Any thread.
 class prompt_memo {
  public:
-  explicit prompt_memo(std::size_t entries) : limit_(entries) {}
+  static constexpr std::size_t default_bytes = 64 << 20;
+  explicit prompt_memo(std::size_t entries, std::size_t bytes = default_bytes)
+      : most_entries_(entries), most_bytes_(bytes) {}
   using tokens = std::shared_ptr<const std::vector<token_id>>;
   tokens find(const std::string& key);
+  /// One that is larger than a sixteenth of all is not kept: it would drive out the many that are asked for again.
   void store(std::string key, tokens value);
 
  private:
   using entry_list = std::list<std::pair<std::string, tokens>>;
+  static std::size_t size_of(const std::string& key, const tokens& value);
+
   std::mutex guard_;
-  std::size_t limit_;
+  std::size_t most_entries_;
+  std::size_t most_bytes_;
+  std::size_t bytes_ = 0;
   entry_list recent_;
   std::unordered_map<std::string, entry_list::iterator> entries_;
 };

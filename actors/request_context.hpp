@@ -53,14 +53,14 @@ class request_context : public std::enable_shared_from_this<request_context> {
 
   // Filled on the way.
   std::atomic<whereabouts> at{};
-  std::atomic<hop> in_work{hop::none};            ///< The stage that works on it now, or died of it.
-  unsigned deaths = 0;                            ///< Of stages that may have died of it; the gateway's.
-  std::atomic<std::uint64_t> admitted_tokens{0};  ///< What admission counted; 0: not admitted.
-  std::string cache_key;                          ///< Empty: the answer is not kept.
-  std::vector<token_id> prompt_ids;               ///< After the preparer.
-  std::uint32_t max_new_tokens = 0;               ///< After the preparer.
-  std::optional<error_kind> failure;              ///< Once ended badly.
-  std::uint32_t generated_tokens = 0;             ///< Once ended well.
+  std::atomic<hop> in_work{hop::none};  ///< The stage that works on it now, or died of it.
+  unsigned deaths = 0;                  ///< Of stages that may have died of it; the gateway's.
+  std::atomic<bool> admitted{false};    ///< Counted by admission.
+  std::string cache_key;                ///< Empty: the answer is not kept.
+  std::vector<token_id> prompt_ids;     ///< After the preparer.
+  std::uint32_t max_new_tokens = 0;     ///< After the preparer.
+  std::optional<error_kind> failure;    ///< Once ended badly.
+  std::uint32_t generated_tokens = 0;   ///< Once ended well.
 
   /// All events so far, when the answer is to be kept.
   /// False when some went out already.

@@ -41,6 +41,7 @@ struct service::parts {
   bool serving() const { return state.load() == health_report::state_kind::ready; }
   const std::string& name_of(const model::opened_model& opened) const;
   void request_ended(request_context& context);
+  void prepare(const text_call_ptr& call);
   preparer_actor next_preparer() const { return shared->preparer(shared->next_preparer()).handle; }
 
   house_ptr shared;
@@ -90,7 +91,10 @@ void service::parts::load(loader make) {
   } catch (const std::exception& failure) {
     loaded = error{error_kind::internal, std::string("loading failed: ") + failure.what(), {}};
   }
-  if (loaded && state.load() == health_report::state_kind::loading) start_actors(*std::move(loaded));
+  if (loaded && state.load() == health_report::state_kind::loading) {
+    start_actors(*std::move(loaded));
+    if (shared->start_failure) loaded = *shared->start_failure;
+  }
   const std::lock_guard lock(guard);
   if (!loaded) load_failure = std::move(loaded).error();
   auto expected = health_report::state_kind::loading;  // a stop may have come meanwhile
@@ -153,24 +157,28 @@ void service::generate(generation_request request, event_sink sink) {
   hand_over(*shared, context, hop::gateway);
 }
 
-void service::tokenize(tokenize_request request, std::function<void(result<std::vector<token_id>>)> done) {
-  if (!parts_->serving()) return done(error{error_kind::unavailable, "the model is not ready", "preparer"});
-  auto entered = enter(parts_->shared->preparer_stage);
-  if (!entered) return done(error{error_kind::overloaded, "too many prompts are being prepared", "preparer"});
-  auto call = std::make_shared<text_call>();
-  call->what = std::move(request);
-  call->on_tokens = std::move(done);
-  caf::anon_send(parts_->next_preparer(), text_atom::value, call, entered);
+void service::parts::prepare(const text_call_ptr& call) {
+  if (!serving()) return call->fail({error_kind::unavailable, "the model is not ready", "preparer"});
+  auto entered = enter(shared->preparer_stage);
+  if (!entered) return call->fail({error_kind::overloaded, "too many prompts are being prepared", "preparer"});
+  caf::anon_send(next_preparer(), text_atom::value, call, entered);
 }
 
-void service::detokenize(std::vector<token_id> ids, std::function<void(result<std::string>)> done) {
-  if (!parts_->serving()) return done(error{error_kind::unavailable, "the model is not ready", "preparer"});
-  auto entered = enter(parts_->shared->preparer_stage);
-  if (!entered) return done(error{error_kind::overloaded, "too many prompts are being prepared", "preparer"});
+void service::tokenize(tokenize_request request, text_terms terms,
+                       std::function<void(result<std::vector<token_id>>)> done) {
+  auto call = std::make_shared<text_call>();
+  call->what = std::move(request);
+  call->terms = std::move(terms);
+  call->on_tokens = std::move(done);
+  parts_->prepare(call);
+}
+
+void service::detokenize(std::vector<token_id> ids, text_terms terms, std::function<void(result<std::string>)> done) {
   auto call = std::make_shared<text_call>();
   call->what = std::move(ids);
+  call->terms = std::move(terms);
   call->on_text = std::move(done);
-  caf::anon_send(parts_->next_preparer(), text_atom::value, call, entered);
+  parts_->prepare(call);
 }
 
 const model::opened_model* service::model() const {

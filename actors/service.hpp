@@ -37,6 +37,8 @@ using prompt_input = std::variant<std::string, std::vector<token_id>, chat_promp
 
 /// What the requests of one client call share: a list of prompts is let in as one, and begun as one. Any thread.
 struct call_state {
+  explicit call_state(std::uint32_t requests = 1) : prompts(requests) {}
+  const std::uint32_t prompts;
   std::atomic<bool> admitted{false};
   std::shared_ptr<std::atomic<bool>> begun = std::make_shared<std::atomic<bool>>(false);  ///< A step has worked on it.
 };
@@ -128,6 +130,10 @@ struct tokenize_request {
   prompt_input prompt;  ///< A string or a chat.
   bool add_special_tokens = true;
   bool parse_special_tokens = true;
+};
+
+/// How long a short call is of use.
+struct text_terms {
   steady_time deadline = no_deadline;
   cancel_token cancel;
 };
@@ -176,8 +182,8 @@ class service {
   result<void> wait_until_loaded();
 
   void generate(generation_request request, event_sink sink);
-  void tokenize(tokenize_request request, std::function<void(result<std::vector<token_id>>)> done);
-  void detokenize(std::vector<token_id> ids, std::function<void(result<std::string>)> done);
+  void tokenize(tokenize_request request, text_terms terms, std::function<void(result<std::vector<token_id>>)> done);
+  void detokenize(std::vector<token_id> ids, text_terms terms, std::function<void(result<std::string>)> done);
 
   const model::opened_model* model() const;  ///< Null while loading.
   std::string served_name() const;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "actors/stage.hpp"
 #include "base/ids.hpp"
 #include "engine/backend.hpp"
 #include "engine/step_scheduler.hpp"
@@ -32,6 +33,7 @@ struct step_outcome {
 /// One step: the collector fills `entries`, the executor the rest.
 struct step_job {
   std::vector<step_entry> entries;
+  ticket_ptr held;  ///< The executor's credit.
   std::vector<step_outcome> outcomes;
   std::vector<std::uint32_t> expert_tokens;
   double seconds = 0.0;

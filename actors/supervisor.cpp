@@ -62,7 +62,12 @@ supervisor_actor::behavior_type run_supervisor(self_pointer self, house_ptr shar
       return handle.address();
     };
   }
-  for (const auto& entry : stages) start_stage(self, *shared, entry.first);
+  try {
+    for (const auto& entry : stages) start_stage(self, *shared, entry.first);
+  } catch (const std::exception& failure) {
+    shared->start_failure =
+        error{error_kind::unavailable, std::string("a stage cannot be started: ") + failure.what(), "supervisor"};
+  }
   shared->stages_started.count_down();
 
   self->set_down_handler([=](caf::down_msg& down) {

@@ -8,8 +8,8 @@
 
 /// Expected failures are values: a function that can fail returns `result<T>`, never throws for bad input.
 ///
-/// An error says what kind of failure it is (for the exit code or HTTP status), what happened in words that tell a person
-/// what to do, and where: a file and offset, a YAML line and key, or a JSON field.
+/// An error says what kind of failure it is (for the exit code or HTTP status), what happened in words that tell a
+/// person what to do, and where: a file and offset, a YAML line and key, or a JSON field.
 namespace troupe {
 
 enum class error_kind {
@@ -19,7 +19,7 @@ enum class error_kind {
   unsupported,        ///< Well-formed, but this build or machine cannot do it.
   io,                 ///< The operating system refused: open, read, map, bind.
   too_large,          ///< Over a configured limit.
-  overloaded,         ///< A bounded mailbox is full; try again later.
+  overloaded,         ///< A bounded mailbox or memory is full; try again later.
   unavailable,        ///< Loading, draining or stopped: cannot be served now.
   deadline_exceeded,  ///< Time ran out; `place` names the stage.
   cancelled,          ///< The client went away or cancelled.
@@ -31,7 +31,8 @@ std::string_view to_string(error_kind kind);
 struct error {
   error_kind kind = error_kind::internal;
   std::string message;  ///< What went wrong and what to do, one sentence, no trailing newline.
-  std::string place;    ///< Where: "model.safetensors: header, byte 8", "troupe.yaml:12 engine.max_batch_size", "messages[2].role".
+  std::string place;    ///< Where: "model.safetensors: header, byte 8", "troupe.yaml:12 engine.max_batch_size",
+                        ///< "messages[2].role".
 
   /// "place: message", or the message alone where there is no place.
   std::string to_string() const;
@@ -43,7 +44,7 @@ class [[nodiscard]] result {
  public:
   using value_type = T;
 
-  result(T value) : state_(std::in_place_index<0>, std::move(value)) {}          // NOLINT: conversion is the point
+  result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: conversion is the point
   result(troupe::error failure) : state_(std::in_place_index<1>, std::move(failure)) {}  // NOLINT
 
   explicit operator bool() const { return state_.index() == 0; }

@@ -187,9 +187,10 @@ std::vector<option> make_options() {
            "Load experts in the background after the start instead of on first use only."),
 
       make("limits.max_queued_requests", "--max-queued-requests", limits, &l::max_queued_requests,
-           integer<u32>(1, 1 << 20), "Requests that may wait; one more is refused with 503."),
+           integer<u32>(1, 1 << 20),
+           "Answers that may be asked for at a time, n of a request counting n times; more are refused with 503."),
       make("limits.max_queued_tokens", "--max-queued-tokens", limits, &l::max_queued_tokens,
-           integer<u64>(1, u64{1} << 40), "Prompt tokens that may wait; more are refused with 503."),
+           integer<u64>(1, u64{1} << 40), "Tokens of their prompts and answers, estimated; more are refused with 503."),
       make("limits.generation_deadline", "--request-timeout", limits, &l::generation_deadline, duration(1ms, 24h),
            "Longest time for a whole answer; a request may ask for less."),
       make("limits.queue_deadline", "--queue-timeout", limits, &l::queue_deadline, duration(1ms, 24h),
@@ -197,7 +198,7 @@ std::vector<option> make_options() {
       make("limits.preparers", "--preparers", limits, &l::preparers, integer<u32>(1, 256),
            "Workers that apply the chat template and tokenize."),
       make("limits.prompt_memo", "--prompt-memo", limits, &l::prompt_memo, integer<u32>(0, 1 << 20),
-           "Tokenized prompts that are remembered."),
+           "Tokenized prompts that are remembered, of 64 MiB in all."),
 
       make("cache.enabled", "--result-cache", cache, &c::enabled, boolean(),
            "Answer a request that repeats an earlier one from memory."),
@@ -205,7 +206,8 @@ std::vector<option> make_options() {
            "Memory for kept answers."),
       make("cache.memory_entries", "--result-cache-entries", cache, &c::memory_entries, integer<u32>(0, 1 << 24),
            "Most kept answers."),
-      make("cache.ttl", "--result-cache-ttl", cache, &c::ttl, duration(0ms, 24h * 365), "How long an answer is kept."),
+      make("cache.ttl", "--result-cache-ttl", cache, &c::ttl, duration(0ms, 24h * 365),
+           "How long an answer is kept; a date in it is as old."),
 
       make("supervision.stall_limit", "--stall-limit", supervision, &v::stall_limit, duration(10ms, 24h),
            "A stage with work that has not moved for this long makes /health answer 503."),

@@ -44,7 +44,7 @@ class cpu_backend final : public engine::backend {
     try {
       return compute_step(batch, output);
     } catch (const std::bad_alloc&) {
-      return error{error_kind::too_large, "not enough memory for a step of this size", "cpu backend"};
+      return error{error_kind::overloaded, "not enough memory for a step of this size", "cpu backend"};
     }
   }
 
@@ -53,6 +53,7 @@ class cpu_backend final : public engine::backend {
   void unload_expert(expert_id id) override { experts_.unload(id); }
   bool expert_resident(expert_id id) const override { return experts_.resident(id); }
   std::uint64_t expert_bytes(expert_id id) const override { return experts_.bytes(id); }
+  engine::expert_totals resident_experts() const override { return experts_.totals(); }
 
   std::string description() const override {
     const unsigned threads = pool_->threads();
@@ -72,6 +73,7 @@ class cpu_backend final : public engine::backend {
     hidden_.resize(std::max(hidden_.size(), std::size_t{rows} * hidden_padded_));
     normed_.reserve(rows);
     embed(rows);
+    if (auto read = model::check_readable(weights_.embedding.bytes); !read) return read;
     attention_.begin(batch, plan_);
     for (std::uint32_t layer = 0; layer < spec().layers.size(); ++layer) {
       const auto& weights = weights_.layers[layer];

@@ -28,6 +28,14 @@ void expert_store::unload(expert_id id) {
   expert freed;  // Its memory is returned after the lock is.
   const std::lock_guard lock(mutex_);
   freed.swap(slots_[slot(id)]);
+  if (!freed) return;
+  --resident_.count;
+  resident_.bytes -= bytes(id);
+}
+
+engine::expert_totals expert_store::totals() const {
+  const std::lock_guard lock(mutex_);
+  return resident_;
 }
 
 bool expert_store::resident(expert_id id) const {
@@ -51,11 +59,13 @@ result<expert_store::expert> expert_store::find_or_pack(expert_id id) {
   if (auto found = find()) return found;
   const auto source = expert_source(source_, id.layer, id.index);
   auto packed = pack_ffn(compute_, source, nullptr);
-  source.done(source_);
+  if (auto done = source.done(source_); !done) return std::move(done).error();
   if (!packed) return packed.error();
   auto made = std::make_shared<const packed_ffn>(std::move(*packed));
   const std::lock_guard lock(mutex_);
   slots_[at] = made;
+  ++resident_.count;
+  resident_.bytes += bytes(id);
   return made;
 }
 

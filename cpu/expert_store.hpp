@@ -25,6 +25,7 @@ class expert_store {
   void unload(expert_id id);
   bool resident(expert_id id) const;
   std::uint64_t bytes(expert_id id) const;
+  engine::expert_totals totals() const;
 
   /// The wanted experts of one layer, in the given order; absent ones are packed first, side by side on `pool`.
   result<void> acquire(std::uint32_t layer, std::span<const std::uint32_t> experts, thread_pool& pool,
@@ -38,8 +39,9 @@ class expert_store {
   const weight_source& source_;
   engine::precision compute_;
   std::size_t experts_ = 0;
-  mutable std::mutex mutex_;            ///< Guards `slots_`; held for moments.
-  std::vector<expert> slots_;           ///< [layers, experts]
+  mutable std::mutex mutex_;   ///< Guards `slots_` and `resident_`; held for moments.
+  std::vector<expert> slots_;  ///< [layers, experts]
+  engine::expert_totals resident_;
   std::array<std::mutex, 64> packing_;  ///< By slot: two callers do not pack the same expert twice.
 };
 

@@ -14,7 +14,7 @@ result<memory_block> memory_block::allocate(std::uint64_t bytes, const char* pur
   if (bytes == 0) return block;
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (data == MAP_FAILED) {
-    return error{error_kind::too_large,
+    return error{error_kind::overloaded,
                  "cannot reserve " + std::to_string(bytes >> 20) + " MiB of memory (" + std::strerror(errno) + ")",
                  purpose};
   }

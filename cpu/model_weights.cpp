@@ -24,7 +24,7 @@ result<void> run_fallible(thread_pool* pool, std::uint32_t count, Body body) {
     try {
       done = body(i);
     } catch (const std::bad_alloc&) {
-      done = error{error_kind::too_large, "not enough memory to pack weights", "cpu backend"};
+      done = error{error_kind::overloaded, "not enough memory to pack weights", "cpu backend"};
     }
     if (done) return;
     const std::lock_guard lock(mutex);
@@ -97,7 +97,9 @@ class packer {
   matrix_view view(tensor_role role, std::uint32_t layer = 0) const { return source_.weight(role, layer, 0); }
 
   void vector(std::vector<float>& out, tensor_role role, std::uint32_t layer = 0) {
-    take(out, [&] { return read_vector(view(role, layer)); });
+    const auto from = view(role, layer);
+    take(out, [&] { return read_vector(from); });
+    done(source_.done_with(from));
   }
   void matrix(owned_matrix& out, tensor_role role, std::uint32_t layer) {
     const auto from = view(role, layer);
@@ -105,22 +107,25 @@ class packer {
   }
   void matrix(owned_matrix& out, const matrix_view& from, weight_format format) {
     take(out, [&] { return pack_matrix(format, from, pool_); });
-    source_.done_with(from);
+    done(source_.done_with(from));
   }
   void ffn(packed_ffn& out, tensor_role gate, tensor_role up, tensor_role down, std::uint32_t layer) {
     const ffn_source from{view(gate, layer), view(up, layer), view(down, layer)};
     take(out, [&] { return pack_ffn(compute_, from, &pool_); });
-    from.done(source_);
+    done(from.done(source_));
   }
   void check(const matrix_view& from) {
     if (failure_) return;
     if (auto checked = check_rows(from, pool_); !checked) failure_ = checked.error();
-    source_.done_with(from);
+    done(source_.done_with(from));
   }
 
   const std::optional<error>& failure() const { return failure_; }
 
  private:
+  void done(const result<void>& read) {
+    if (!read && !failure_) failure_ = read.error();
+  }
   template <class T, class Make>
   void take(T& out, Make make) {
     if (failure_) return;

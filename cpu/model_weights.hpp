@@ -34,8 +34,11 @@ struct packed_ffn {
 struct ffn_source {
   model::matrix_view gate, up, down;
 
-  void done(const weight_source& source) const {
-    for (const auto* view : {&gate, &up, &down}) source.done_with(*view);
+  result<void> done(const weight_source& source) const {
+    result<void> out;
+    for (const auto* view : {&gate, &up, &down})
+      if (auto done = source.done_with(*view); out) out = std::move(done);
+    return out;
   }
 };
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cpu/cpu_backend.hpp"
+#include "model/files/read_guard.hpp"
 #include "model/spec.hpp"
 #include "model/tensor.hpp"
 
@@ -20,8 +21,12 @@ struct weight_source {
   /// Called when a weight was packed and will not be read soon: its mapped pages may leave this process. May be empty.
   std::function<void(const model::matrix_view&)> release = {};
 
-  void done_with(const model::matrix_view& view) const {
+  /// After packing: an error when the file could not be read and what was packed is not the weight.
+  result<void> done_with(const model::matrix_view& view) const {
+    auto read = model::check_readable(view.bytes);
+    if (read) read = model::check_readable(view.scale.bytes);
     if (release) release(view);
+    return read;
   }
 };
 

@@ -36,30 +36,29 @@ std::chrono::seconds drain_rate::wait_for(double units, steady_time now) {
   return std::chrono::seconds(static_cast<std::int64_t>(std::clamp(std::ceil(wait), 1.0, longest_wait)));
 }
 
-bool admission_policy::enter(std::uint64_t tokens) {
-  const bool full = requests_ >= limits_.requests || (requests_ != 0 && tokens_ + tokens > limits_.tokens);
-  if (full) return false;
-  enter_with_others(tokens);
-  return true;
+bool admission_policy::fits(demand whole) const {
+  return inside_.answers == 0 ||
+         (inside_.answers + whole.answers <= limits_.answers && inside_.tokens + whole.tokens <= limits_.tokens);
 }
 
-void admission_policy::enter_with_others(std::uint64_t tokens) {
-  ++requests_;
-  tokens_ += tokens;
+void admission_policy::enter(demand one) {
+  inside_.answers += one.answers;
+  inside_.tokens += one.tokens;
 }
 
-void admission_policy::leave(std::uint64_t tokens, steady_time now) {
-  requests_ -= std::min<std::uint32_t>(requests_, 1);
-  tokens_ -= std::min(tokens_, tokens);
-  rate_.left(now, tokens);
+void admission_policy::leave(demand one, steady_time now) {
+  inside_.answers -= std::min(inside_.answers, one.answers);
+  inside_.tokens -= std::min(inside_.tokens, one.tokens);
+  rate_.left(now, one.tokens);
 }
 
-std::chrono::seconds admission_policy::retry_after(std::uint64_t tokens, steady_time now) {
-  // With the queue full by count, one average request must leave; by tokens, as many as the newcomer brings.
-  const std::uint64_t average = requests_ == 0 ? 0 : tokens_ / requests_;
-  const double excess = tokens_ + tokens > limits_.tokens ? static_cast<double>(tokens_ + tokens - limits_.tokens)
-                                                          : static_cast<double>(average);
-  return rate_.wait_for(excess, now);
+std::chrono::seconds admission_policy::retry_after(demand whole, steady_time now) {
+  // Full by count, as many average answers must leave as the newcomer brings too many; by tokens, as many tokens.
+  const auto excess = [](std::uint64_t wanted, std::uint64_t limit) { return wanted > limit ? wanted - limit : 0; };
+  const std::uint64_t average = inside_.answers == 0 ? 0 : inside_.tokens / inside_.answers;
+  const std::uint64_t by_count = average * excess(inside_.answers + whole.answers, limits_.answers);
+  const std::uint64_t by_tokens = excess(inside_.tokens + whole.tokens, limits_.tokens);
+  return rate_.wait_for(static_cast<double>(std::max(by_count, by_tokens)), now);
 }
 
 }  // namespace troupe::engine

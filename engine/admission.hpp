@@ -31,9 +31,15 @@ class drain_rate {
   std::optional<steady_time> asked_;  ///< First asked since the last departure.
 };
 
+/// What a request is, or several are, to admission.
+struct demand {
+  std::uint64_t answers = 0;  ///< A request's n: each is a sequence.
+  std::uint64_t tokens = 0;   ///< Of prompts and answers, estimated.
+};
+
 struct admission_limits {
-  std::uint32_t requests = 512;    ///< Admitted and not yet ended.
-  std::uint64_t tokens = 1 << 20;  ///< Their prompts' and answers' tokens, estimated at admission.
+  std::uint64_t answers = 512;     ///< Admitted and not yet ended.
+  std::uint64_t tokens = 1 << 20;  ///< Theirs.
 };
 
 /// Bounds what is inside. Work that was admitted stays admitted, whatever happens to it later. One owner, one thread.
@@ -41,22 +47,17 @@ class admission_policy {
  public:
   explicit admission_policy(admission_limits limits) : limits_(limits) {}
 
-  /// Lets in a request of about `tokens`, or tells how long to stay away: at least one second. A request larger than
-  /// the whole bound is let in when nothing else is there.
-  bool enter(std::uint64_t tokens);
-  /// Lets in what belongs to work that is inside already: a further prompt of an admitted call, or all of it when the
-  /// count begins anew.
-  void enter_with_others(std::uint64_t tokens);
-  void leave(std::uint64_t tokens, steady_time now);
-  std::chrono::seconds retry_after(std::uint64_t tokens, steady_time now);
-
-  std::uint32_t requests() const { return requests_; }
-  std::uint64_t tokens() const { return tokens_; }
+  /// Whether there is room for all of a call. What is larger than the whole bound fits when nothing else is there.
+  bool fits(demand whole) const;
+  /// Counts a request of a call that fitted, or of one that is inside when the count begins anew.
+  void enter(demand one);
+  void leave(demand one, steady_time now);
+  /// How long one that does not fit should stay away: at least one second.
+  std::chrono::seconds retry_after(demand whole, steady_time now);
 
  private:
   admission_limits limits_;
-  std::uint32_t requests_ = 0;
-  std::uint64_t tokens_ = 0;
+  demand inside_;
   drain_rate rate_;
 };
 

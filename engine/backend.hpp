@@ -35,6 +35,11 @@ struct step_output {
   std::vector<std::uint32_t> expert_tokens;
 };
 
+struct expert_totals {
+  std::uint64_t count = 0;
+  std::uint64_t bytes = 0;
+};
+
 /// Who computes. `step` is called by one thread at a time. The expert calls are for any thread, also during a step.
 class backend {
  public:
@@ -52,6 +57,7 @@ class backend {
   virtual void unload_expert(expert_id id) = 0;
   virtual bool expert_resident(expert_id id) const = 0;
   virtual std::uint64_t expert_bytes(expert_id id) const = 0;  ///< Memory that the expert takes when resident.
+  virtual expert_totals resident_experts() const = 0;          ///< However they came to be loaded.
 
   virtual std::string description() const = 0;  ///< For people: "cpu: avx2, 2 threads, int8".
 };

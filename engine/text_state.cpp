@@ -4,18 +4,20 @@
 
 namespace troupe::engine {
 
-std::string stop_matcher::push(std::string_view text) {
+std::pair<std::size_t, const std::string*> stop_matcher::first_match() const {
+  std::pair<std::size_t, const std::string*> first{std::string::npos, nullptr};
+  for (const auto& stop : stops_) {
+    const std::size_t from = uncounted_ >= stop.size() ? uncounted_ - stop.size() + 1 : 0;
+    if (const auto at = held_.find(stop, from); at < first.first) first = {at, &stop};
+  }
+  return first;
+}
+
+std::string stop_matcher::push(std::string_view text, bool counts) {
   if (matched_) return {};
   held_ += text;
-  std::size_t first = std::string::npos;
-  const std::string* winner = nullptr;
-  for (const auto& stop : stops_) {
-    const auto at = held_.find(stop);
-    if (at < first) {
-      first = at;
-      winner = &stop;
-    }
-  }
+  if (!counts) uncounted_ = held_.size();
+  const auto [first, winner] = first_match();
   // An earlier place may still become a match of a longer stop string: wait for it.
   std::size_t open = held_.size();
   for (const auto& stop : stops_) {
@@ -34,6 +36,7 @@ std::string stop_matcher::push(std::string_view text) {
   }
   std::string out = held_.substr(0, open);
   held_.erase(0, open);
+  uncounted_ -= std::min(uncounted_, open);
   return out;
 }
 
@@ -41,14 +44,8 @@ std::string stop_matcher::finish() {
   std::string out;
   if (matched_) return out;
   // Something longer was being waited for: a complete shorter stop inside what is held still counts.
-  std::size_t first = std::string::npos;
-  for (const auto& stop : stops_) {
-    const auto at = held_.find(stop);
-    if (at < first) {
-      first = at;
-      matched_ = stop;
-    }
-  }
+  const auto [first, winner] = first_match();
+  if (winner != nullptr) matched_ = *winner;
   out = held_.substr(0, std::min(first, held_.size()));
   held_.clear();
   return out;

@@ -61,6 +61,9 @@ result<std::shared_ptr<const opened_model>> opened_model::open(const std::filesy
   }
   const bool folder = std::filesystem::is_directory(status);
   auto opened = folder ? parts::open_folder(path, *filled) : parts::open_gguf(path, *filled);
+  for (const auto& file : filled->files)
+    if (auto read = check_readable(file.bytes()); !read)
+      return error{read.error().kind, read.error().message, file.name()};
   if (!opened) return std::move(opened).error();
   if (auto sound = filled->weights->check_all(); !sound) {
     error failure = std::move(sound).error();

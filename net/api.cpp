@@ -107,13 +107,18 @@ void generate(const api& self, const exchange_ptr& to) {
 // ---------------------------------------------------------------------------------------------------------------------
 // Tokens.
 
+actors::text_terms text_terms_of(const call_terms& terms, const exchange_ptr& to) {
+  actors::text_terms out{terms.deadline, {}};
+  to->set_cancel([cancel = out.cancel] { cancel.cancel(); });
+  return out;
+}
+
 void tokenize(const api& self, const exchange_ptr& to) {
   auto post = accept_post(self, to);
   if (!post) return;
   auto call = parse_tokenize(post->body, {post->model, self.settings().server});
   if (!call) return to->fail(to_wire(call.error()));
 
-  call->request.deadline = post->terms.deadline;
   const auto answer_on_connection = [to, &self, strings = call->return_token_strs,
                                      most = post->model.max_context](result<std::vector<token_id>> ids) {
     to->post()([to, &self, strings, most, ids = std::move(ids)] {
@@ -123,7 +128,7 @@ void tokenize(const api& self, const exchange_ptr& to) {
       to->respond(json_response(tokenize_answer(*ids, most, strings ? &texts : nullptr)));
     });
   };
-  self.calls().tokenize(std::move(call->request), answer_on_connection);
+  self.calls().tokenize(std::move(call->request), text_terms_of(post->terms, to), answer_on_connection);
 }
 
 void detokenize(const api& self, const exchange_ptr& to) {
@@ -131,7 +136,7 @@ void detokenize(const api& self, const exchange_ptr& to) {
   if (!post) return;
   auto ids = parse_detokenize(post->body, {post->model, self.settings().server});
   if (!ids) return to->fail(to_wire(ids.error()));
-  self.calls().detokenize(*std::move(ids), [to](result<std::string> text) {
+  self.calls().detokenize(*std::move(ids), text_terms_of(post->terms, to), [to](result<std::string> text) {
     to->post()([to, text = std::move(text)] {
       if (!text) return to->fail(to_wire(text.error()));
       to->respond(json_response(detokenize_answer(*text)));

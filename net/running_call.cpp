@@ -1,6 +1,7 @@
 #include "net/running_call.hpp"
 
 #include <atomic>
+#include <optional>
 
 namespace troupe::net {
 namespace {
@@ -44,7 +45,7 @@ std::shared_ptr<running_call> running_call::start(const upstream& calls, generat
   call.requests.resize(requests.size());
   std::shared_ptr<running_call> running(new running_call(std::move(call), std::move(post), std::move(output)));
   if (running->stream_) running->window_ = terms.window;
-  const auto shared = std::make_shared<actors::call_state>();
+  const auto shared = std::make_shared<actors::call_state>(static_cast<std::uint32_t>(requests.size()));
   for (std::size_t prompt = 0; prompt < requests.size(); ++prompt) {
     actors::generation_request& request = requests[prompt];
     request.id = next_request_id();
@@ -80,34 +81,40 @@ void running_call::drain() {
     const std::lock_guard lock(mutex_);
     events.swap(inbox_);
   }
-  std::vector<std::string> chunks;
+  // What was counted on arrival is released once, whether it reaches the client or comes after the call's end:
+  // other streams may share the window.
   std::int64_t cost = 0;
+  for (const auto& [prompt, event] : events) cost += flow_cost(event);
+  std::vector<std::string> chunks;
+  std::optional<wire_error> failure;
   for (auto& [prompt, event] : events) {
-    if (over_) return;
-    cost += flow_cost(event);
-    if (const auto* failure = std::get_if<actors::generation_failed>(&event)) {
-      if (!chunks.empty()) output_.chunks(chunks, {});
-      const auto failed = std::move(output_.failed);
-      const wire_error what = to_wire(failure->failure, failure->retry_after);
-      cancel_.cancel();
-      finish();
-      return failed(what);
-    }
-    take(prompt, std::move(event), chunks);
+    if (over_ || failure) break;
+    if (const auto* failed = std::get_if<actors::generation_failed>(&event))
+      failure = to_wire(failed->failure, failed->retry_after);
+    else
+      take(prompt, std::move(event), chunks);
   }
-  if (over_) return;
-  const bool all_done = prompts_done_ == prompts_;
-  if (all_done && stream_) answer_->end_stream(chunks);
-  if (!chunks.empty()) {
+  const bool all_done = !failure && prompts_done_ == prompts_;
+  if (all_done && stream_ && !over_) answer_->end_stream(chunks);
+  if (!over_ && !chunks.empty()) {
     output_.chunks(chunks, [window = window_, cost] { window->release(cost); });
   } else if (window_) {
     window_->release(cost);
   }
-  if (!all_done || over_) return;
+  if (over_) return;
+  if (failure) return end(*failure);
+  if (!all_done) return;
   if (!stream_) output_.whole(answer_->whole());
   const auto done = std::move(output_.done);
   finish();
   done();
+}
+
+void running_call::end(const wire_error& failure) {
+  const auto failed = std::move(output_.failed);
+  cancel_.cancel();
+  finish();
+  failed(failure);
 }
 
 void running_call::take(std::size_t prompt, actors::generation_event event, std::vector<std::string>& chunks) {

@@ -54,6 +54,7 @@ class running_call : public std::enable_shared_from_this<running_call> {
   void arrive(std::size_t prompt, actors::generation_event event);  ///< Any thread.
   void drain();
   void take(std::size_t prompt, actors::generation_event event, std::vector<std::string>& chunks);
+  void end(const wire_error& failure);
   void finish();
 
   std::unique_ptr<answer> answer_;

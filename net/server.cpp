@@ -84,7 +84,9 @@ void server::parts::accept() {
 
 void server::parts::on_accept(const error_code& ec, tcp::socket socket, gateway& owner) {
   if (!acceptor->is_open()) return;
-  if (ec == asio::error::no_descriptors || ec == asio::error::no_memory || ec == asio::error::no_buffer_space) {
+  const bool exhausted = ec == asio::error::no_descriptors || ec == asio::error::no_memory ||
+                         ec == asio::error::no_buffer_space || ec == boost::system::errc::too_many_files_open_in_system;
+  if (exhausted) {
     pause->expires_after(accept_pause);
     pause->async_wait([this](const error_code& stopped) {
       if (!stopped && acceptor->is_open()) accept();

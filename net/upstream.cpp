@@ -27,8 +27,10 @@ std::vector<std::string> texts_of(const actors::service& service, const std::vec
 
 upstream upstream_of(actors::service& service) {
   return {.generate = [&](auto request, auto sink) { service.generate(std::move(request), std::move(sink)); },
-          .tokenize = [&](auto request, auto done) { service.tokenize(std::move(request), std::move(done)); },
-          .detokenize = [&](auto ids, auto done) { service.detokenize(std::move(ids), std::move(done)); },
+          .tokenize = [&](auto request, auto terms,
+                          auto done) { service.tokenize(std::move(request), std::move(terms), std::move(done)); },
+          .detokenize = [&](auto ids, auto terms,
+                            auto done) { service.detokenize(std::move(ids), std::move(terms), std::move(done)); },
           .facts = [&] { return facts_of(service); },
           .served_name = [&] { return service.served_name(); },
           .token_texts = [&](const auto& ids) { return texts_of(service, ids); },

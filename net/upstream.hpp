@@ -24,8 +24,9 @@ struct model_facts {
 /// return at once and may be made from any I/O thread; callbacks come from other threads.
 struct upstream {
   std::function<void(actors::generation_request, actors::event_sink)> generate;
-  std::function<void(actors::tokenize_request, std::function<void(result<std::vector<token_id>>)>)> tokenize;
-  std::function<void(std::vector<token_id>, std::function<void(result<std::string>)>)> detokenize;
+  std::function<void(actors::tokenize_request, actors::text_terms, std::function<void(result<std::vector<token_id>>)>)>
+      tokenize;
+  std::function<void(std::vector<token_id>, actors::text_terms, std::function<void(result<std::string>)>)> detokenize;
   std::function<std::optional<model_facts>()> facts;                                  ///< Nothing while loading.
   std::function<std::string()> served_name;                                           ///< Known while loading too.
   std::function<std::vector<std::string>(const std::vector<token_id>&)> token_texts;  ///< As in the vocabulary file.

@@ -70,6 +70,8 @@ result<rendered_prompt> chat_template::render(const boost::json::object& variabl
   return rendered_prompt{rendered.bytes(), user_spans(rendered)};
 } catch (const jinja::failure& problem) {
   return to_error(problem, parts_->place);
+} catch (const std::bad_alloc&) {
+  return error{error_kind::overloaded, "there is not enough memory to render the chat template", parts_->place};
 }
 
 }  // namespace troupe::model

@@ -291,10 +291,7 @@ value interpreter::call(const expression& e, const scope_ptr& here) {
 
 value interpreter::call_value(const value& callee, arguments& with) {
   if (callee.is<undefined>()) fail_undefined(callee);
-  if (const auto* d = callee.as<dict_value>())
-    if (const value* recurse = d->members->find("\x01"
-                                                "recurse"))
-      return (*recurse->as<function_value>()->call)(with);
+  if (const auto* d = callee.as<dict_value>(); d != nullptr && d->call) return (*d->call)(with);
   const auto* function = callee.as<function_value>();
   if (function == nullptr) throw failure("'" + callee.type_name() + "' object is not callable");
   return (*function->call)(with);

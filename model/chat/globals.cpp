@@ -44,13 +44,15 @@ value make_range(const arguments& a) {
 value make_joiner(const arguments& a) {
   const value given = a.get(0, "sep");
   return value::function(
-      "joiner", [used = std::make_shared<bool>(false), separator = given.is<undefined>() ? value(text(", ")) : given](
-                    arguments&) { return std::exchange(*used, true) ? separator : value(text()); });
+      "joiner", [used = std::make_shared<bool>(false), separator = given.is<undefined>() ? text(", ") : to_text(given)](
+                    arguments&) { return value(std::exchange(*used, true) ? separator : text()); });
 }
 
 value make_cycler(const arguments& a) {
   if (a.positional.empty()) throw failure("at least one item has to be provided");
   auto members = std::make_shared<dictionary>();
+  dict_value cycler{members, true};
+  for (const value& item : a.positional) cycler.size.hold(item);
   const auto at = std::make_shared<std::size_t>(0);
   // A weak hold: the cycler holds its functions.
   const auto show = [items = a.positional, at, weak = std::weak_ptr<dictionary>(members)] {
@@ -68,7 +70,7 @@ value make_cycler(const arguments& a) {
                  return none{};
                }));
   show();
-  return dict_value{std::move(members), true};
+  return cycler;
 }
 
 void refuse_private(const std::string& name) {
@@ -77,13 +79,13 @@ void refuse_private(const std::string& name) {
                   "'. Please rename the attribute.");
 }
 
-value make_dict(const arguments& a, bool is_namespace) {
-  auto members = std::make_shared<dictionary>();
+dictionary make_members(const arguments& a) {
+  dictionary members;
   for (const value& from : a.positional)
     if (const auto* d = from.as<dict_value>())
-      for (const auto& [key, what] : d->members->members) members->set(key, what);
-  for (const auto& [key, what] : a.named) members->set(text(key), what);
-  return dict_value{std::move(members), is_namespace};
+      for (const auto& [key, what] : d->members->members) members.set(key, what);
+  for (const auto& [key, what] : a.named) members.set(text(key), what);
+  return members;
 }
 
 }  // namespace
@@ -98,10 +100,11 @@ void interpreter::define_globals(std::chrono::system_clock::time_point now) {
   define("range", [](arguments& a) { return make_range(a); });
   define("joiner", [](arguments& a) { return make_joiner(a); });
   define("cycler", [](arguments& a) { return make_cycler(a); });
-  define("dict", [](arguments& a) { return make_dict(a, false); });
-  define("namespace", [](arguments& a) {
+  define("dict", [](arguments& a) { return value::dict(make_members(a)); });
+  define("namespace", [this](arguments& a) -> value {
     for (const auto& [key, what] : a.named) refuse_private(key);
-    return make_dict(a, true);
+    account(sizeof(dictionary), 0);
+    return dict_value{namespaces_.emplace_back(std::make_shared<dictionary>(make_members(a))), true};
   });
 }
 

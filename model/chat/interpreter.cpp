@@ -28,13 +28,15 @@ interpreter::interpreter(const template_limits& limits, std::chrono::system_cloc
   define_globals(now);
 }
 
+interpreter::~interpreter() {
+  for (const auto& one : namespaces_) one->members.clear();
+}
+
 text interpreter::render(const block& program, dictionary variables) {
   for (auto& [name, what] : variables.members) globals_->variables[name.bytes()] = std::move(what);
   text out;
   out_ = &out;
   run(program, std::make_shared<scope>(globals_));
-  // Macros hold the scope that holds them: break the ring.
-  globals_->variables.clear();
   return out;
 }
 
@@ -163,6 +165,7 @@ void interpreter::loop_over(const statement& s, const value& over, const scope_p
   }
 }
 
+/// Its functions hold nothing: a template may keep a loop that is over.
 value interpreter::loop_variable(const statement& s, const std::shared_ptr<sequence>& items, std::size_t index,
                                  const scope_ptr& here, std::int64_t depth,
                                  const std::shared_ptr<value>& last_changed) {
@@ -184,30 +187,24 @@ value interpreter::loop_variable(const statement& s, const std::shared_ptr<seque
              if (a.positional.empty()) throw failure("no items for cycling given");
              return a.positional[index % a.positional.size()];
            }));
-  loop.set(text("changed"), value::function("changed", [last_changed](arguments& a) -> value {
+  loop.set(text("changed"), value::function("changed", [weak = std::weak_ptr(last_changed)](arguments& a) -> value {
+             const auto last = weak.lock();
+             if (!last) throw failure("loop.changed is called after its loop");
              value now = value::list(a.positional, true);
-             const bool differs = !equal(now, *last_changed);
-             *last_changed = std::move(now);
+             const bool differs = !equal(now, *last);
+             *last = std::move(now);
              return differs;
            }));
-  if (s.flag) {
-    loop.set(text("\x01"
-                  "recurse"),
-             value::function("loop", [this, &s, here, depth](arguments& a) -> value {
-               const deeper level(*this, s.line);
-               text nested;
-               text* const outside = std::exchange(out_, &nested);
-               try {
-                 loop_over(s, a.get(0, "iterable"), here, depth + 1);
-               } catch (...) {
-                 out_ = outside;
-                 throw;
-               }
-               out_ = outside;
-               return nested;
-             }));
-  }
-  return dict_value{std::make_shared<dictionary>(std::move(loop)), true};
+  value out = value::dict(std::move(loop), true);
+  if (!s.flag) return out;
+  dict_value recursive = *out.as<dict_value>();
+  recursive.call = std::make_shared<const native_function>([this, &s, weak = std::weak_ptr(here), depth](arguments& a) {
+    const scope_ptr around = weak.lock();
+    if (!around) throw failure("a loop is called after its end");
+    const deeper level(*this, s.line);
+    return value(captured([&] { loop_over(s, a.get(0, "iterable"), around, depth + 1); }));
+  });
+  return recursive;
 }
 
 void interpreter::set_targets(const std::vector<target>& targets, const value& what, scope& here, std::size_t line) {
@@ -235,17 +232,21 @@ void interpreter::run_set(const statement& s, const value& what, const scope_ptr
   d->members->set(text(s.targets[0].name), what);
 }
 
-text interpreter::capture(const block& body, const scope_ptr& here) {
+text interpreter::captured(const std::function<void()>& writes) {
   text out;
   text* const outside = std::exchange(out_, &out);
   try {
-    run(body, here);
+    writes();
   } catch (...) {
     out_ = outside;
     throw;
   }
   out_ = outside;
   return out;
+}
+
+text interpreter::capture(const block& body, const scope_ptr& here) {
+  return captured([&] { run(body, here); });
 }
 
 value interpreter::make_macro(const statement& s, std::string name, const scope_ptr& here) {

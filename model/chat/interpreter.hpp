@@ -26,6 +26,10 @@ class interpreter {
  public:
   interpreter(const template_limits& limits, std::chrono::system_clock::time_point now);
 
+  ~interpreter();
+  interpreter(const interpreter&) = delete;
+  interpreter& operator=(const interpreter&) = delete;
+
   text render(const block& program, dictionary variables);
 
  private:
@@ -46,6 +50,7 @@ class interpreter {
                       const scope_ptr& here, std::int64_t depth, const std::shared_ptr<value>& last_changed);
   void set_targets(const std::vector<target>& targets, const value& what, scope& here, std::size_t line);
   void run_set(const statement& s, const value& what, const scope_ptr& here);
+  text captured(const std::function<void()>& writes);
   text capture(const block& body, const scope_ptr& here);
   value make_macro(const statement& s, std::string name, const scope_ptr& here);
 
@@ -70,6 +75,7 @@ class interpreter {
   std::size_t depth_ = 0;
   text* out_ = nullptr;
   scope_ptr globals_;
+  std::vector<std::shared_ptr<dictionary>> namespaces_;  ///< All: a chain of them is freed link by link.
   host host_;
 };
 

@@ -7,6 +7,8 @@
 namespace troupe::model::jinja {
 namespace {
 
+constexpr std::int64_t max_parts = 100'000;  ///< That a filter makes of its own accord.
+
 value folded(const value& v, bool case_sensitive) {
   const auto* t = v.as<text>();
   return t == nullptr || case_sensitive ? v : value(lower(*t));
@@ -143,7 +145,10 @@ value batched(const value& subject, const arguments& a) {
     out.push_back(value::list(std::exchange(row, {})));
   }
   if (!row.empty()) {
-    if (a.has(1, "fill_with")) row.resize(static_cast<std::size_t>(size), a.get(1, "fill_with"));
+    if (a.has(1, "fill_with")) {
+      if (size > max_parts) throw failure("batch fills rows of at most " + std::to_string(max_parts));
+      row.resize(static_cast<std::size_t>(size), a.get(1, "fill_with"));
+    }
     out.push_back(value::list(std::move(row)));
   }
   return value::list(std::move(out));
@@ -152,7 +157,7 @@ value batched(const value& subject, const arguments& a) {
 value sliced(const value& subject, const arguments& a) {
   const sequence items = items_of(subject);
   const std::int64_t columns = a.get(0, "slices").whole().value_or(0);
-  if (columns < 1 || columns > 100'000) throw failure("slice needs a number of slices of at least 1");
+  if (columns < 1 || columns > max_parts) throw failure("slice needs a number of slices of at least 1");
   const auto count = static_cast<std::size_t>(columns);
   const std::size_t each = items.size() / count;
   const std::size_t longer = items.size() % count;
@@ -172,15 +177,14 @@ value sliced(const value& subject, const arguments& a) {
 value grouped(const value& subject, const arguments& a, const host& runs) {
   arguments order;
   order.named = {{"attribute", a.get(0, "attribute")}};
-  sequence out;
-  for (const value& item : items_of(sorted(subject, order, runs))) {
+  std::vector<std::pair<value, sequence>> groups;
+  for (value& item : items_of(sorted(subject, order, runs))) {
     value key = by_attribute(item, a.get(0, "attribute"), runs);
-    if (!out.empty() && equal((*out.back().as<list_value>()->items)[0], key)) {
-      (*out.back().as<list_value>()->items)[1].as<list_value>()->items->push_back(item);
-    } else {
-      out.push_back(value::list({std::move(key), value::list({item})}, true));
-    }
+    if (groups.empty() || !equal(groups.back().first, key)) groups.emplace_back(std::move(key), sequence{});
+    groups.back().second.push_back(std::move(item));
   }
+  sequence out;
+  for (auto& [key, items] : groups) out.push_back(value::list({std::move(key), value::list(std::move(items))}, true));
   return value::list(std::move(out));
 }
 

@@ -50,6 +50,28 @@ void dictionary::set(const text& key, value what) {
   members.emplace_back(key, std::move(what));
 }
 
+void extent::hold(const value& inside) {
+  extent of;
+  if (const auto* l = inside.as<list_value>()) of = l->size;
+  if (const auto* d = inside.as<dict_value>()) of = d->size;
+  nesting = std::max(nesting, of.nesting + 1);
+  values += of.values;
+  if (nesting > most_nesting || values > most_values)
+    throw failure("a value of the template is nested too deeply or holds too much");
+}
+
+value value::list(sequence items, bool tuple) {
+  list_value out{std::make_shared<sequence>(std::move(items)), tuple};
+  for (const value& item : *out.items) out.size.hold(item);
+  return out;
+}
+
+value value::dict(dictionary members, bool is_namespace) {
+  dict_value out{std::make_shared<dictionary>(std::move(members)), is_namespace};
+  for (const auto& [key, what] : out.members->members) out.size.hold(what);
+  return out;
+}
+
 bool value::truthy() const {
   if (const auto* b = as<bool>()) return *b;
   if (const auto* i = as<std::int64_t>()) return *i != 0;
@@ -103,11 +125,13 @@ bool equal(const value& a, const value& b) {
            std::equal(l->items->begin(), l->items->end(), other->items->begin(), equal);
   }
   if (const auto* d = a.as<dict_value>()) {
+    const auto* other = b.as<dict_value>();
+    if (d->is_namespace || other->is_namespace) return d->members == other->members;
     const auto& mine = d->members->members;
-    const auto& others = *b.as<dict_value>()->members;
+    const auto& others = *other->members;
     return mine.size() == others.members.size() && std::all_of(mine.begin(), mine.end(), [&](const auto& m) {
-             const value* other = others.find(m.first.bytes());
-             return other != nullptr && equal(m.second, *other);
+             const value* same = others.find(m.first.bytes());
+             return same != nullptr && equal(m.second, *same);
            });
   }
   if (const auto* f = a.as<function_value>()) return f->call == b.as<function_value>()->call;

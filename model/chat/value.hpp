@@ -59,6 +59,17 @@ struct dictionary {
   void set(const text& key, value what);
 };
 
+/// How large a value is with all that it holds; what it holds twice counts twice. Bounded when lists and dictionaries
+/// are made, so that walking or freeing one can exhaust neither the stack nor the day.
+struct extent {
+  static constexpr std::uint32_t most_nesting = 200;
+  static constexpr std::uint64_t most_values = 16 << 20;
+  std::uint32_t nesting = 0;
+  std::uint64_t values = 1;
+
+  void hold(const value& inside);  ///< Fails beyond the bounds.
+};
+
 struct arguments;
 using native_function = std::function<value(arguments&)>;
 
@@ -70,10 +81,15 @@ struct list_value {
   std::shared_ptr<sequence> items;
   bool tuple = false;
   std::string shown = {};  ///< How it prints where not as a list: "dict_keys" around one, or all of "range(0, 3)".
+  extent size = {1, 1};
 };
 struct dict_value {
   std::shared_ptr<dictionary> members;
+  /// An object with attributes: a namespace, a loop or a cycler; equal only to itself.
   bool is_namespace = false;
+  std::shared_ptr<const native_function> call = {};  ///< What calling it does: a recursive loop's.
+  /// A namespace changes and may hold itself: it counts as nothing, and the interpreter frees it in the end.
+  extent size = {1, 1};
 };
 struct function_value {
   std::shared_ptr<const native_function> call;
@@ -91,12 +107,8 @@ class value {
   requires std::is_constructible_v<storage, T&&> &&(!std::is_same_v<std::remove_cvref_t<T>, value>)value(T&& data)
       : data_(std::forward<T>(data)) {}  // NOLINT: values are made of their contents
 
-  static value list(sequence items, bool tuple = false) {
-    return list_value{std::make_shared<sequence>(std::move(items)), tuple};
-  }
-  static value dict(dictionary members = {}) {
-    return dict_value{std::make_shared<dictionary>(std::move(members)), false};
-  }
+  static value list(sequence items, bool tuple = false);
+  static value dict(dictionary members = {}, bool is_namespace = false);
   static value integer(std::int64_t number) { return storage(number); }
   static value function(std::string name, native_function call) {
     return function_value{std::make_shared<const native_function>(std::move(call)), std::move(name), false};

@@ -11,8 +11,6 @@
 namespace troupe::model::jinja {
 namespace {
 
-constexpr std::size_t max_nesting = 200;
-
 std::string hex4(std::uint32_t code) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string out = "\\u";
@@ -164,7 +162,6 @@ text repr(const value& v) {
 }
 
 text to_json(const value& v, const json_style& style, std::size_t level) {
-  if (level > max_nesting) throw failure("tojson: the value is nested too deeply");
   const auto new_line = [&](std::size_t depth) {
     return style.indent ? text("\n" + std::string(depth * *style.indent, ' ')) : text();
   };

@@ -44,16 +44,21 @@ result<mapped_file> mapped_file::open(const std::filesystem::path& path) {
 }
 
 mapped_file::mapped_file(mapped_file&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)), name_(std::move(other.name_)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      name_(std::move(other.name_)),
+      guard_(std::move(other.guard_)) {}
 
 mapped_file& mapped_file::operator=(mapped_file&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   std::swap(name_, other.name_);
+  guard_ = std::move(other.guard_);
   return *this;
 }
 
 mapped_file::~mapped_file() {
+  guard_ = {};
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
@@ -65,7 +70,9 @@ result<std::string> read_text(const std::filesystem::path& path, std::size_t lim
     return error{error_kind::too_large,
                  "has " + std::to_string(bytes.size()) + " bytes, at most " + std::to_string(limit) + " are read",
                  path};
-  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (auto read = check_readable(bytes); !read) return std::move(read).error();
+  return text;
 }
 
 }  // namespace troupe::model

@@ -6,12 +6,13 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "model/files/read_guard.hpp"
 
 namespace troupe::model {
 
 /// A file mapped read-only: its bytes live in the page cache and are read when touched, never copied whole. Movable;
-/// the bytes stay where they are until destruction. Any thread may read. Truncating the file under the map ends the
-/// process.
+/// the bytes stay where they are until destruction. Any thread may read. Where the file can no longer be read, as after
+/// truncation, the bytes read as zeros and `check_readable` tells.
 class mapped_file {
  public:
   static result<mapped_file> open(const std::filesystem::path& path);
@@ -25,11 +26,12 @@ class mapped_file {
 
  private:
   mapped_file(const std::byte* data, std::size_t size, std::string name)
-      : data_(data), size_(size), name_(std::move(name)) {}
+      : data_(data), size_(size), name_(std::move(name)), guard_(bytes()) {}
 
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
   std::string name_;
+  read_guard guard_;
 };
 
 /// A whole small text file (a config, a tokenizer), refused above `limit` bytes.

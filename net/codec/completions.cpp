@@ -180,6 +180,8 @@ result<generation_call> parse_completion(const json::object& body, const codec_c
   shared.sampling.top_logprobs = static_cast<int>(in.integer("logprobs", 0, 20).value_or(-1));
   if (const auto best_of = in.integer("best_of", 1, context.limits.max_n); best_of && *best_of != shared.n)
     in.fail(error{error_kind::unsupported, "is only supported equal to n", "best_of"});
+  if (prompts.size() * shared.n > max_answers)
+    in.fail("n", "must not ask for more than " + std::to_string(max_answers) + " answers to all prompts");
   if (shared.max_tokens && shared.sampling.min_tokens > *shared.max_tokens)
     in.fail("min_tokens", "must not be more than max_tokens");
   if (in.failure()) return *in.failure();

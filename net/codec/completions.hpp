@@ -6,6 +6,7 @@ namespace troupe::net {
 
 /// Most prompts in one body.
 inline constexpr std::size_t max_prompts = 1024;
+inline constexpr std::size_t max_answers = 2048;  ///< Prompts times n.
 
 /// POST /v1/completions (OpenAI's legacy completions with vLLM's extensions). The choices of prompt p are numbered
 /// p * n ... p * n + n - 1.

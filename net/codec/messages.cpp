@@ -177,8 +177,8 @@ void read_tools(object_reader& in, json::object& variables) {
 }
 
 void read_template_arguments(object_reader& in, json::object& variables) {
-  static constexpr std::array<std::string_view, 6> reserved{"messages",  "tools",     "documents",
-                                                            "bos_token", "eos_token", "add_generation_prompt"};
+  static constexpr std::array<std::string_view, 8> reserved{
+      "messages", "tools", "documents", "bos_token", "eos_token", "unk_token", "pad_token", "add_generation_prompt"};
   if (const json::array* documents = in.array("documents"); documents && !documents->empty())
     variables["documents"] = *documents;
   if (const auto effort = in.text("reasoning_effort")) variables["reasoning_effort"] = *effort;

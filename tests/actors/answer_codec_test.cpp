@@ -95,6 +95,17 @@ TEST(NormalizedRequest, DiffersInAllThatDeterminesTheAnswer) {
   EXPECT_NE(key_of(base), cache::request_key(normalized_request(base, "digest", "fp32")));
 }
 
+TEST(NormalizedRequest, TellsConversationsApartThatATemplateCould) {
+  const auto chat = [](const char* variables) {
+    generation_request request;
+    request.prompt = chat_prompt{boost::json::parse(variables).as_object()};
+    return key_of(request);
+  };
+  EXPECT_EQ(chat(R"({"tools": [{"a": 1, "b": 2}]})"), chat(R"({"tools":[{"a":1,"b":2}]})"));
+  EXPECT_NE(chat(R"({"tools": [{"a": 1, "b": 2}]})"), chat(R"({"tools": [{"b": 2, "a": 1}]})"));
+  EXPECT_NE(chat(R"({"tools": [{"a": 2}]})"), chat(R"({"tools": [{"a": 2.0}]})"));
+}
+
 TEST(NormalizedRequest, IsTheSameForWhatDoesNot) {
   generation_request base;
   base.prompt = std::string("a prompt");

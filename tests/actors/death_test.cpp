@@ -142,7 +142,7 @@ TEST_F(deaths, OfAPreparerAreNotNoticed) {
 
 TEST_F(deaths, OfAPreparerAnswerTheCallersOfTokenize) {
   std::promise<bool> answered;
-  service_->detokenize({1}, [&](const result<std::string>& text) {
+  service_->detokenize({1}, {}, [&](const result<std::string>& text) {
     answered.set_value(static_cast<bool>(text));
     throw std::runtime_error("a caller throws");
   });

@@ -73,6 +73,17 @@ TEST(DispatchTable, StopsAtAStringThatSpansTokensAndTellsTheCollector) {
   EXPECT_EQ(finished[0].completion_tokens, 4U);
 }
 
+TEST(DispatchTable, LetsNoStopStringEndAnAnswerBeforeItsMinimum) {
+  generation_request request;
+  request.stop = {"b"};
+  request.sampling.min_tokens = 3;
+  answering a(request);
+  EXPECT_TRUE(a.take({a.update(0, 'a'), a.update(1, 'b')}).stopped.empty());
+  EXPECT_EQ(a.take({a.update(2, 'b')}).stopped.size(), 1U);
+  EXPECT_EQ(a.heard().answer(), "ab");
+  EXPECT_EQ(a.heard().finished().at(0).completion_tokens, 3U);
+}
+
 TEST(DispatchTable, GivesOutWhatNoStopStringBecame) {
   generation_request request;
   request.stop = {"bcd"};

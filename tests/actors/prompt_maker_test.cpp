@@ -85,5 +85,16 @@ TEST(PromptMemo, DropsTheLeastRecentlyUsed) {
   EXPECT_FALSE(none.find("a"));
 }
 
+TEST(PromptMemo, StaysWithinItsBytes) {
+  prompt_memo memo(1000, 3200);
+  const auto ids = std::make_shared<const std::vector<token_id>>(20);  // 80 bytes, and 20 for the key
+  for (int i = 0; i < 100; ++i) memo.store("prompt " + std::to_string(100 + i), ids);
+  EXPECT_TRUE(memo.find("prompt 199"));
+  EXPECT_TRUE(memo.find("prompt 168"));
+  EXPECT_FALSE(memo.find("prompt 167"));
+  memo.store(std::string(100, 'x'), ids);
+  EXPECT_FALSE(memo.find(std::string(100, 'x'))) << "larger than a sixteenth of all";
+}
+
 }  // namespace
 }  // namespace troupe::actors::test

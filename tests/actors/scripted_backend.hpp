@@ -40,6 +40,7 @@ class scripted_backend : public engine::backend {
   result<void> load_expert(expert_id) override { return {}; }
   void unload_expert(expert_id) override {}
   bool expert_resident(expert_id) const override { return true; }
+  engine::expert_totals resident_experts() const override { return {}; }
   std::uint64_t expert_bytes(expert_id) const override { return 1; }
   std::string description() const override { return "scripted"; }
 

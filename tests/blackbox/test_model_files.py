@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from daemon import FAULTS, PROGRAM, TINY_DENSE, Daemon, run
+from daemon import FAULTS, PROGRAM, TINY_DENSE, TINY_MOE, Daemon, run
 
 
 def malformed():
@@ -64,6 +64,19 @@ def test_damaged_folders_are_refused(tmp_path, name, damage, word):
     ended = run("serve", "--port", "0", "--model", tmp_path)
     assert ended.returncode == 1, ended
     assert word in ended.stderr or word == "hidden_size" and "[" in ended.stderr, ended.stderr
+
+
+def test_a_file_that_is_cut_short_later_fails_only_what_needs_it(tmp_path):
+    for file in TINY_MOE.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    weights = tmp_path / "model.safetensors"
+    with Daemon(tmp_path, "--no-preload-experts") as daemon:
+        os.truncate(weights, weights.stat().st_size // 8)
+        answer = daemon.post("/v1/completions", {"prompt": "ab", "max_tokens": 4})
+        assert answer.status == 500, answer
+        assert "could not be read" in answer.error["message"], answer
+        assert daemon.get("/health").status == 200
+        assert daemon.post("/tokenize", {"prompt": "ab"}).status == 200
 
 
 def peak_memory(path):

@@ -80,9 +80,13 @@ TEST_F(CpuBackend, LoadsExpertsOnFirstUseAndFreesThem) {
   ASSERT_TRUE(backend->load_expert(id));
   ASSERT_TRUE(backend->load_expert(id));
   EXPECT_TRUE(backend->expert_resident(id));
+  EXPECT_EQ(backend->resident_experts().count, 1U);
+  EXPECT_EQ(backend->resident_experts().bytes, backend->expert_bytes(id));
   backend->unload_expert(id);
   backend->unload_expert(id);
   EXPECT_FALSE(backend->expert_resident(id));
+  EXPECT_EQ(backend->resident_experts().count, 0U);
+  EXPECT_EQ(backend->resident_experts().bytes, 0U);
   EXPECT_FALSE(backend->load_expert({0, 99}));
   EXPECT_FALSE(backend->load_expert({77, 0}));
 

@@ -28,29 +28,35 @@ TEST(PagePool, GivesAllOrNothingAndCountsReferences) {
 
 TEST(Admission, RefusesBeyondEitherBoundAndLetsInAgain) {
   admission_policy policy({2, 100});
-  EXPECT_TRUE(policy.enter(40));
-  EXPECT_FALSE(policy.enter(61));
-  EXPECT_TRUE(policy.enter(60));
-  EXPECT_FALSE(policy.enter(1));
-  policy.leave(40, start);
-  EXPECT_TRUE(policy.enter(40));
+  EXPECT_TRUE(policy.fits({1, 40}));
+  policy.enter({1, 40});
+  EXPECT_FALSE(policy.fits({1, 61}));
+  EXPECT_FALSE(policy.fits({2, 10}));
+  EXPECT_TRUE(policy.fits({1, 60}));
+  policy.enter({1, 60});
+  EXPECT_FALSE(policy.fits({1, 1}));
+  policy.leave({1, 40}, start);
+  EXPECT_TRUE(policy.fits({1, 40}));
 }
 
 TEST(Admission, LetsOneTooLargeRequestInWhenAlone) {
   admission_policy policy({8, 100});
-  EXPECT_TRUE(policy.enter(500));
-  EXPECT_FALSE(policy.enter(1));
+  EXPECT_TRUE(policy.fits({1, 500}));
+  EXPECT_TRUE(policy.fits({9, 50}));
+  policy.enter({1, 500});
+  EXPECT_FALSE(policy.fits({1, 1}));
 }
 
 TEST(Admission, TellsWhenToComeBackFromTheRateAtWhichWorkLeaves) {
-  admission_policy policy({100, 1000});
-  for (int i = 0; i < 11; ++i) ASSERT_TRUE(policy.enter(100) || i == 10);
+  admission_policy policy({10, 1000});
+  for (int i = 0; i < 10; ++i) policy.enter({1, 100});
   for (int i = 0; i < 10; ++i) {
-    policy.leave(100, start + seconds(i));  // 100 tokens a second
-    ASSERT_TRUE(policy.enter(100));
+    policy.leave({1, 100}, start + seconds(i));  // 100 tokens a second
+    policy.enter({1, 100});
   }
-  EXPECT_EQ(policy.retry_after(500, start + seconds(9)), seconds(5));
-  EXPECT_GE(policy.retry_after(1, start + seconds(9)), seconds(1));
+  EXPECT_EQ(policy.retry_after({1, 500}, start + seconds(9)), seconds(5)) << "by tokens";
+  EXPECT_EQ(policy.retry_after({7, 10}, start + seconds(9)), seconds(7)) << "by count";
+  EXPECT_GE(policy.retry_after({1, 1}, start + seconds(9)), seconds(1));
 }
 
 TEST(StopMatcher, NeverGivesOutAPartOfAStop) {
@@ -96,6 +102,17 @@ TEST(StopMatcher, IsTheSameHoweverTheTextArrives) {
     EXPECT_EQ(out, expected) << size;
     EXPECT_EQ(pieces.matched(), whole.matched()) << size;
   }
+}
+
+TEST(StopMatcher, LeavesAStopThatEndsInTextThatDoesNotCount) {
+  stop_matcher matcher({"abcd", "bc"});
+  EXPECT_EQ(matcher.push("bc", false), "bc");
+  EXPECT_EQ(matcher.push("xabc", false), "x") << "abcd may still come";
+  EXPECT_EQ(matcher.push("e"), "abce") << "bc ended before it counted";
+  EXPECT_FALSE(matcher.matched());
+  EXPECT_EQ(matcher.push("xb", false), "x");
+  EXPECT_EQ(matcher.push("c"), "") << "ends where it counts";
+  EXPECT_EQ(matcher.matched(), "bc");
 }
 
 TEST(StopMatcher, GivesEverythingBackWhenNothingMatched) {

@@ -110,12 +110,50 @@ TEST_F(ChatTemplate, StopsAtItsLimits) {
         "{{ 'a' * 1000000000 }}", "{{ [1] * 1000000000 }}", "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
         "{% for i in range(9999) %}{{ 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' }}{% endfor %}"})
     EXPECT_FALSE(render(hungry, {}, 0, small)) << hungry;
+  for (const std::string_view twisted :
+       {"{{ [1]|batch(10**12, 0) }}", "{{ [1]|slice(10**12, 0) }}",
+        "{% set ns = namespace(x=1) %}{% for i in range(5000) %}{% set ns.x = [ns.x] %}{% endfor %}",
+        "{% set ns = namespace(x=1) %}{% for i in range(5000) %}{% set ns.x = {'a': ns.x} %}{% endfor %}",
+        "{% set ns = namespace(x=1) %}{% for i in range(5000) %}{% set ns.x = cycler(ns.x) %}{% endfor %}",
+        "{% set ns = namespace(x=1) %}{% for i in range(5000) %}{% for j in [ns.x, 1] %}{% set ns.x = loop %}"
+        "{% endfor %}{% endfor %}",
+        "{% set a = namespace(x=1) %}{% for i in range(60) %}{% set a.x = [a.x, a.x] %}{% endfor %}{{ a.x == [a.x] }}",
+        "{% set ns = namespace() %}{% for j in [1] %}{% for i in [1] recursive %}{% set ns.x = loop %}{% endfor %}"
+        "{% endfor %}{{ ns.x([1]) }}",
+        "{% set ns = namespace() %}{% for i in [1] %}{% set ns.x = loop.changed %}{% endfor %}{{ ns.x(1) }}"})
+    EXPECT_FALSE(render(twisted, {})) << twisted;
   for (const std::string_view opener : {"(", "[", "not ", "-", "{1:", "a[", "f("})
     for (const std::size_t count : {1000U, 100'000U}) {
       std::string deep = "{{ ";
       for (std::size_t i = 0; i < count; ++i) deep += opener;
       EXPECT_FALSE(render(deep + "1", {}));
     }
+}
+
+/// A leak shows under the address sanitizer, a deep chain as an exhausted stack.
+TEST_F(ChatTemplate, FreesRingsAndLongChains) {
+  const auto text_of = [](std::string_view source, const json::object& variables = {}) {
+    const auto made = render(source, variables);
+    return made ? made->text : made.error().message;
+  };
+  EXPECT_EQ(text_of("{% set a = namespace() %}{% set a.x = a %}{{ a == a }}{{ a == namespace() }}"), "TrueFalse");
+  EXPECT_EQ(text_of("{% set a = namespace(x=0) %}{% for i in range(90000) %}{% set a.x = namespace(x=a.x) %}"
+                    "{% endfor %}{% set a.x = 0 %}done"),
+            "done");
+  EXPECT_EQ(text_of("{% set ns = namespace(x=0) %}{% for i in [1, 2] %}"
+                    "{% set _ = loop.changed(ns.x) %}{% set ns.x = loop.changed %}{% endfor %}done"),
+            "done");
+  EXPECT_EQ(
+      text_of("{% set ns = namespace(x=0) %}{% macro m() %}{{ caller() }}{% endmacro %}{% for i in range(20000) %}"
+              "{% set c = ns.x %}{% call m() %}{% set ns.x = caller %}{% endcall %}{% endfor %}done"),
+      "done");
+}
+
+/// What a client may set takes the place of functions, as with jinja2.
+TEST_F(ChatTemplate, SurvivesVariablesNamedAsFunctions) {
+  const json::object twisted{{"namespace", {{"\x01recurse", 1}}}, {"range", 7}, {"raise_exception", nullptr}};
+  for (const std::string_view source : {"{{ namespace() }}", "{{ range(3) }}", "{{ raise_exception('x') }}"})
+    EXPECT_FALSE(render(source, twisted)) << source;
 }
 
 TEST_F(ChatTemplate, SurvivesMutatedTemplatesAndTokenSoup) {

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -72,6 +73,46 @@ long peak_kib() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return usage.ru_maxrss;
+}
+
+TEST(MappedFile, ReadsAsZerosAndTellsWhereItCanNoLongerBeRead) {
+  const scratch_file cut, whole;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  cut.write(std::string(8 * page, 'x'));
+  whole.write(std::string(8 * page, 'x'));
+  auto mapped = mapped_file::open(cut.path());
+  const auto other = mapped_file::open(whole.path());
+  ASSERT_TRUE(mapped && other);
+  ASSERT_EQ(::truncate(cut.path().c_str(), static_cast<off_t>(2 * page)), 0);
+  const mapped_file moved = std::move(*mapped);
+  const auto bytes = moved.bytes();
+  EXPECT_EQ(bytes[2 * page - 1], std::byte{'x'});
+  EXPECT_TRUE(check_readable(bytes)) << "nothing was read yet that is not there";
+  EXPECT_EQ(bytes[5 * page], std::byte{0});
+  EXPECT_TRUE(check_readable(bytes.first(5 * page)));
+  EXPECT_FALSE(check_readable(bytes.first(5 * page + 1)));
+  EXPECT_EQ(bytes[2 * page], std::byte{0});
+  EXPECT_TRUE(check_readable(bytes.first(2 * page)));
+  EXPECT_FALSE(check_readable(bytes.subspan(2 * page, 1)));
+  EXPECT_EQ(bytes[8 * page - 1], std::byte{0});
+  EXPECT_TRUE(check_readable(other->bytes()));
+  EXPECT_EQ(other->bytes()[7 * page], std::byte{'x'});
+}
+
+TEST(MappedFile, StillEndsTheProcessWhereNothingIsGuarded) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  EXPECT_DEATH(
+      {
+        const scratch_file file;
+        file.write(std::string(page, 'x'));
+        (void)mapped_file::open(file.path());  // the guard is there, for another range
+        const int again = ::open(file.path().c_str(), O_RDONLY);
+        const auto* raw = static_cast<const char*>(::mmap(nullptr, page, PROT_READ, MAP_SHARED, again, 0));
+        file.write("");
+        volatile const char first = raw[0];
+        (void)first;
+      },
+      "");
 }
 
 TEST(ModelFaults, AreAllListed) { EXPECT_GE(listed_faults().size(), 37U); }

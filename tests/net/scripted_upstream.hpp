@@ -32,11 +32,11 @@ class scripted_upstream {
   upstream calls() {
     return {.generate = [this](auto request, auto sink) { generate(std::move(request), std::move(sink)); },
             .tokenize =
-                [](auto request, auto done) {
+                [](auto request, auto, auto done) {
                   const auto* text = std::get_if<std::string>(&request.prompt);
                   done(std::vector<token_id>(text ? text->size() : 3, 7));
                 },
-            .detokenize = [](auto ids, auto done) { done(std::string(ids.size(), 'x')); },
+            .detokenize = [](auto ids, auto, auto done) { done(std::string(ids.size(), 'x')); },
             .facts = [this] { return loaded ? std::optional(small_model()) : std::nullopt; },
             .served_name = [] { return std::string("small"); },
             .token_texts = [](const auto& ids) { return std::vector<std::string>(ids.size(), "t"); },

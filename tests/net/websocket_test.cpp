@@ -146,6 +146,26 @@ TEST_F(WebSocket, CancelsOneRequestAndGoesOn) {
   EXPECT_EQ(text_at(client.receive(), "/status"), "404");
 }
 
+TEST_F(WebSocket, GivesTheRoomOfAnEndedStreamBackToTheOthers) {
+  listen();
+  websocket_client client(daemon->port());
+  client.send(R"({"type":"generate","id":"a","prompt":"x"})");
+  client.send(R"({"type":"generate","id":"b","prompt":"x"})");
+  auto& a = actors.wait_for(0);
+  auto& b = actors.wait_for(1);
+  client.send(R"({"type":"cancel","id":"a"})");
+  EXPECT_EQ(text_at(client.receive(), "/type"), "\"cancelled\"");
+  a.sink(started());  // was on its way
+  a.sink(delta(0, "one"));
+  b.sink(started());
+  b.sink(delta(0, "two"));
+  b.sink(actors::generation_failed{{error_kind::internal, "broken", "executor"}, {}});
+  b.sink(delta(0, "three"));
+  EXPECT_EQ(text_at(client.receive(), "/type"), "\"started\"");
+  EXPECT_EQ(a.request.window, b.request.window);
+  eventually([&] { return b.request.window->held() == 0; });
+}
+
 TEST_F(WebSocket, CancelsEverythingWhenTheClientGoesAway) {
   listen();
   websocket_client client(daemon->port());
