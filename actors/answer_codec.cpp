@@ -5,27 +5,12 @@
 #include <boost/json/serialize.hpp>
 #include <boost/json/value_from.hpp>
 
+#include "base/hex.hpp"
+
 namespace troupe::actors {
 namespace {
 
 namespace json = boost::json;
-
-std::string to_hex(std::string_view bytes) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string out;
-  for (const char byte : bytes) {
-    out += digits[static_cast<unsigned char>(byte) >> 4U];
-    out += digits[static_cast<unsigned char>(byte) & 0xFU];
-  }
-  return out;
-}
-
-std::string from_hex(std::string_view hex) {
-  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
-  std::string out;
-  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) out += static_cast<char>(digit(hex[i]) * 16 + digit(hex[i + 1]));
-  return out;
-}
 
 std::string text_of(const json::value& value) {
   return std::string(value.as_string().data(), value.as_string().size());

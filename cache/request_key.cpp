@@ -11,6 +11,8 @@
 #include <cmath>
 #include <vector>
 
+#include "base/hex.hpp"
+
 namespace troupe::cache {
 namespace {
 
@@ -57,13 +59,7 @@ std::string request_key(const json::value& request) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int length = 0;
   EVP_Digest(text.data(), text.size(), digest.data(), &length, EVP_sha256(), nullptr);
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string hex;
-  for (unsigned int i = 0; i < length; ++i) {
-    hex += digits[digest[i] >> 4U];
-    hex += digits[digest[i] & 0xFU];
-  }
-  return hex;
+  return to_hex({reinterpret_cast<const char*>(digest.data()), length});
 }
 
 }  // namespace troupe::cache

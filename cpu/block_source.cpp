@@ -1,9 +1,9 @@
 #include "cpu/block_source.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstring>
+
+#include "base/float16.hpp"
 
 namespace troupe::cpu {
 namespace {
@@ -80,28 +80,6 @@ line least_squares(std::span<const float, group_inputs> values, const nibble_gro
 }
 
 }  // namespace
-
-float half_to_float(std::uint16_t bits) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000) << 16;
-  const std::uint32_t magnitude = bits & 0x7FFFU;
-  if (magnitude >= 0x7C00) return std::bit_cast<float>(sign | 0x7F800000U | (magnitude & 0x3FF) << 13);
-  if (magnitude >= 0x0400) return std::bit_cast<float>(sign | ((magnitude << 13) + (112U << 23)));
-  const float value = static_cast<float>(magnitude) * 0x1p-24F;
-  return sign ? -value : value;
-}
-
-std::uint16_t float_to_half(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000);
-  const std::uint32_t magnitude = bits & 0x7FFFFFFF;
-  if (magnitude > 0x7F800000) return sign | 0x7E00;
-  if (magnitude >= 0x477FF000) return sign | 0x7C00;  // 65520 and above round to infinity
-  if (magnitude < 0x38800000) {                       // below 2^-14: subnormal, a multiple of 2^-24
-    return sign | static_cast<std::uint16_t>(std::nearbyint(std::bit_cast<float>(magnitude) * 0x1p24F));
-  }
-  const std::uint32_t rebased = magnitude - (112U << 23);
-  return sign | static_cast<std::uint16_t>((rebased + 0xFFF + (rebased >> 13 & 1)) >> 13);
-}
 
 bool has_nibble_groups(model::dtype type) {
   return type == model::dtype::q4_0 || type == model::dtype::q4_1 || type == model::dtype::q4_k;

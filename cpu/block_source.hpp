@@ -26,7 +26,4 @@ nibble_group read_group(const model::matrix_view& source, std::uint32_t row, std
 /// Finds codes for 32 finite values: starts from their range, then refines scale and minimum by least squares.
 nibble_group quantize_group(std::span<const float, group_inputs> values);
 
-float half_to_float(std::uint16_t bits);
-std::uint16_t float_to_half(float value);  ///< Rounds to nearest even; infinity beyond the range.
-
 }  // namespace troupe::cpu

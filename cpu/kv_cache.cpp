@@ -1,18 +1,10 @@
 #include "cpu/kv_cache.hpp"
 
-#include <bit>
-#include <cmath>
-
+#include "base/float16.hpp"
 #include "cpu/kernels/kernels.hpp"
 
 namespace troupe::cpu {
 namespace {
-
-std::uint16_t to_bfloat16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  if (std::isnan(value)) return static_cast<std::uint16_t>(bits >> 16 | 0x40);
-  return static_cast<std::uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
-}
 
 template <class Element, class Convert>
 void put(std::byte* block, std::uint32_t head_dim, std::uint32_t slot, const float* key, const float* value,
@@ -51,7 +43,7 @@ void kv_cache::write(page_index page, std::uint32_t layer, std::uint32_t head, s
                      const float* value) {
   auto* target = const_cast<std::byte*>(block(page, layer, head));
   if (shape_.bf16) {
-    put<std::uint16_t>(target, shape_.head_dim, slot, key, value, to_bfloat16);
+    put<std::uint16_t>(target, shape_.head_dim, slot, key, value, float_to_bfloat16);
   } else {
     put<float>(target, shape_.head_dim, slot, key, value, [](float x) { return x; });
   }

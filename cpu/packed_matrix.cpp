@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
 
+#include "base/float16.hpp"
 #include "cpu/block_source.hpp"
 
 namespace troupe::cpu {
@@ -34,11 +34,6 @@ error too_large(const model::matrix_view& source, std::uint32_t row) {
                source.name};
 }
 
-std::uint16_t to_bfloat16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  return static_cast<std::uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
-}
-
 /// Values of one source row, zero-padded; an error where one is not finite.
 result<void> read_row(const model::matrix_view& source, std::uint32_t row, std::vector<float>& values) {
   model::dequantize_row(source, row, std::span(values).first(source.cols));
@@ -56,7 +51,7 @@ void put_floats(std::span<const float> values, std::uint32_t column, std::byte* 
 
 void put_bf16(std::span<const float> values, std::uint32_t column, std::byte* panel) {
   auto* out = reinterpret_cast<std::uint16_t*>(panel) + column;
-  for (std::size_t k = 0; k < values.size(); ++k) out[k * panel_columns] = to_bfloat16(values[k]);
+  for (std::size_t k = 0; k < values.size(); ++k) out[k * panel_columns] = float_to_bfloat16(values[k]);
 }
 
 /// Q8_0 keeps its codes and scales; any other source is quantised to max|w| / 127 per block.

@@ -6,6 +6,7 @@
 #include <array>
 #include <cassert>
 
+#include "base/hex.hpp"
 #include "model/model_parts.hpp"
 
 namespace troupe::model {
@@ -32,13 +33,7 @@ void digest_builder::add_samples(std::span<const std::byte> weights) {
 std::string digest_builder::finish() {
   std::array<unsigned char, 32> raw{};
   EVP_DigestFinal_ex(context_, raw.data(), nullptr);
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string hex;
-  for (const unsigned char byte : raw) {
-    hex += digits[byte >> 4U];
-    hex += digits[byte & 0xFU];
-  }
-  return hex;
+  return to_hex({reinterpret_cast<const char*>(raw.data()), raw.size()});
 }
 
 opened_model::opened_model(std::unique_ptr<parts> p) : parts_(std::move(p)) {}

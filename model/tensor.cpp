@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
+
+#include "base/float16.hpp"
 
 namespace troupe::model {
 namespace {
@@ -34,44 +35,6 @@ T load(const std::byte* from) {
 }
 
 std::uint8_t byte_at(const std::byte* from, std::size_t index) { return std::to_integer<std::uint8_t>(from[index]); }
-
-float half_to_float(std::uint16_t bits) {
-  const std::uint32_t sign = std::uint32_t{bits} >> 15U;
-  const std::uint32_t exponent = bits >> 10U & 0x1FU;
-  const std::uint32_t mantissa = bits & 0x3FFU;
-  float magnitude = 0.0F;
-  if (exponent == 0x1F) {
-    magnitude = mantissa == 0 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
-  } else if (exponent == 0) {
-    magnitude = std::ldexp(static_cast<float>(mantissa), -24);
-  } else {
-    magnitude = std::bit_cast<float>((exponent + 112U) << 23U | mantissa << 13U);
-  }
-  return sign != 0 ? -magnitude : magnitude;
-}
-
-/// Round to nearest, ties to even; values beyond the largest half become infinity.
-std::uint16_t float_to_half(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t sign = bits >> 16U & 0x8000U;
-  const std::uint32_t magnitude = bits & 0x7FFFFFFFU;
-  if (magnitude > 0x7F800000U) return static_cast<std::uint16_t>(sign | 0x7E00U);
-  if (magnitude >= 0x477FF000U) return static_cast<std::uint16_t>(sign | 0x7C00U);
-  if (magnitude < 0x38800000U) {  // subnormal half: a multiple of 2^-24
-    const float scaled = std::ldexp(std::bit_cast<float>(magnitude), 24);
-    return static_cast<std::uint16_t>(sign | static_cast<std::uint32_t>(std::nearbyint(scaled)));
-  }
-  const std::uint32_t rounded = magnitude + 0xFFFU + (magnitude >> 13U & 1U);
-  return static_cast<std::uint16_t>(sign | (rounded - 0x38000000U) >> 13U);
-}
-
-float bfloat_to_float(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16U); }
-
-std::uint16_t float_to_bfloat(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return static_cast<std::uint16_t>(bits >> 16U | 0x40U);
-  return static_cast<std::uint16_t>((bits + 0x7FFFU + (bits >> 16U & 1U)) >> 16U);
-}
 
 /// OCP FP8 E4M3 (2023): no infinities, S.1111.111 is NaN.
 float f8_e4m3_to_float(std::uint8_t bits) {
@@ -225,7 +188,7 @@ block_function block_of(dtype type) {
     case dtype::f16:
       return [](const std::byte* b, float* y) { *y = half_to_float(load<std::uint16_t>(b)); };
     case dtype::bf16:
-      return [](const std::byte* b, float* y) { *y = bfloat_to_float(load<std::uint16_t>(b)); };
+      return [](const std::byte* b, float* y) { *y = bfloat16_to_float(load<std::uint16_t>(b)); };
     case dtype::i8:
       return [](const std::byte* b, float* y) { *y = static_cast<float>(load<std::int8_t>(b)); };
     case dtype::f8_e4m3:
@@ -334,7 +297,7 @@ result<void> quantize(dtype type, std::span<const float> values, std::vector<std
         append(out, float_to_half(part[0]));
         break;
       case dtype::bf16:
-        append(out, float_to_bfloat(part[0]));
+        append(out, float_to_bfloat16(part[0]));
         break;
       case dtype::q8_0:
         quantize_q8_0(part, out);

@@ -2,8 +2,8 @@
 
 #include <cmath>
 #include <cstring>
-#include <limits>
 
+#include "base/float16.hpp"
 #include "cpu/block_source.hpp"
 #include "cpu/packed_matrix.hpp"
 #include "synthetic.hpp"
@@ -13,25 +13,6 @@ namespace {
 
 using engine::precision;
 using model::dtype;
-
-TEST(Half, RoundTripsEveryFiniteValue) {
-  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
-    const auto half = static_cast<std::uint16_t>(bits);
-    if ((half & 0x7C00) == 0x7C00) continue;
-    ASSERT_EQ(float_to_half(half_to_float(half)), half);
-  }
-}
-
-TEST(Half, RoundsToNearestEvenAndOverflowsToInfinity) {
-  EXPECT_EQ(float_to_half(1.0F + 0x1p-11F), 0x3C00);  // A tie goes to the even side.
-  EXPECT_EQ(float_to_half(1.0F + 0x1.8p-10F), 0x3C02);
-  EXPECT_EQ(float_to_half(65519.0F), 0x7BFF);
-  EXPECT_EQ(float_to_half(65520.0F), 0x7C00);
-  EXPECT_EQ(float_to_half(-1e30F), 0xFC00);
-  EXPECT_EQ(float_to_half(0x1p-25F), 0x0000);
-  EXPECT_EQ(float_to_half(0x1.8p-25F), 0x0001);
-  EXPECT_TRUE(std::isnan(half_to_float(float_to_half(NAN))));
-}
 
 /// A row of random blocks with finite scales.
 model::matrix_view random_blocks(dtype type, std::vector<std::byte>& bytes, std::uint32_t values) {

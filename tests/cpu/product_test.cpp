@@ -1,10 +1,10 @@
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <vector>
 
+#include "base/float16.hpp"
 #include "cpu/activations.hpp"
 #include "cpu/block_source.hpp"
 #include "cpu/isa.hpp"
@@ -87,7 +87,7 @@ double weight_at(const packed& p, std::uint32_t column, std::uint32_t k) {
     case weight_format::bf16: {
       std::uint16_t bits = 0;
       read(panel + (std::size_t{k} * 16 + c) * 2, bits);
-      return std::bit_cast<float>(std::uint32_t{bits} << 16);
+      return bfloat16_to_float(bits);
     }
     case weight_format::s8: {
       const std::byte* block = panel + k / 32 * 544;
