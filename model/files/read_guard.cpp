@@ -25,15 +25,19 @@ std::atomic<int> ranges_used{0};
 
 guarded_range* range_of(std::uintptr_t address) {
   const int used = ranges_used.load();
-  for (int i = 0; i < used; ++i)
-    if (address >= ranges[i].begin.load() && address < ranges[i].end.load()) return &ranges[i];
+  for (int i = 0; i < used; ++i) {
+    const std::uintptr_t begin = ranges[i].begin.load();
+    // The place may change hands between the two: then its beginning is another, or none, when looked at again.
+    if (address >= begin && address < ranges[i].end.load() && begin == ranges[i].begin.load()) return &ranges[i];
+  }
   return nullptr;
 }
 
 /// Makes the rest of the range readable as zeros, so that the interrupted read goes on.
 void on_failed_read(int signal, siginfo_t* info, void*) {
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
-  guarded_range* range = range_of(address);
+  const bool is_fault = info->si_code > 0;  // else somebody has sent the signal, and there is no address
+  guarded_range* range = is_fault ? range_of(address) : nullptr;
   if (range != nullptr) {
     const auto page_size = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
     const std::uintptr_t page = address / page_size * page_size;
@@ -44,7 +48,8 @@ void on_failed_read(int signal, siginfo_t* info, void*) {
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
     if (zeros != MAP_FAILED) return;
   }
-  ::signal(signal, SIG_DFL);  // the read is tried again and ends the process
+  ::signal(signal, SIG_DFL);  // a read is tried again and ends the process
+  if (!is_fault) ::raise(signal);
 }
 
 void answer_failed_reads() {

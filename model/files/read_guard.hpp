@@ -7,7 +7,8 @@
 
 /// Reading a mapped file may fail at any touch: it was cut short, or its disk or network is gone. The kernel says so by
 /// SIGBUS. For guarded ranges the signal is answered: the range reads as zeros from that page on, and whoever has read
-/// asks here whether what was read may be used. SIGBUS anywhere else ends the process, as ever.
+/// asks here whether what was read may be used. SIGBUS anywhere else ends the process, as ever. Not seen: a cut inside
+/// the last page that is left, whose rest the kernel itself shows as zeros.
 namespace troupe::model {
 
 /// Guards `bytes`, a whole mapping, while it lives. Any thread.

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -113,6 +114,13 @@ TEST(MappedFile, StillEndsTheProcessWhereNothingIsGuarded) {
         (void)first;
       },
       "");
+}
+
+TEST(MappedFile, LeavesASignalThatSomebodySendsDeadly) {
+  const scratch_file file;
+  file.write("x");
+  const auto guarded = mapped_file::open(file.path());
+  EXPECT_EXIT(::kill(::getpid(), SIGBUS), ::testing::KilledBySignal(SIGBUS), "");
 }
 
 TEST(ModelFaults, AreAllListed) { EXPECT_GE(listed_faults().size(), 37U); }
