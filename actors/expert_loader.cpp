@@ -21,8 +21,10 @@ expert_loader_actor::behavior_type run_expert_loader(expert_loader_actor::statef
     if (spec.layers[l].sparse) sparse.push_back(static_cast<std::uint16_t>(l));
   self->state.order =
       std::make_unique<engine::preload_order>(std::move(sparse), static_cast<std::uint16_t>(spec.moe.experts));
-  shared->experts_to_load = self->state.order->total();
-  if (shared->settings.engine.preload_experts) self->send(self, load_atom::value);
+  if (shared->settings.engine.preload_experts) {
+    shared->experts_to_load = self->state.order->total();
+    self->send(self, load_atom::value);
+  }
   return {
       // One expert a message, so that the loader can be stopped between two.
       [=](load_atom) {

@@ -107,6 +107,7 @@ result<std::vector<token_id>> prompt_maker::tokens_of_chat(const chat_prompt& ch
     at = user.end;
   }
   if (at < text.size()) spans.push_back({text.substr(at), false});
+  key += ';';  // where the ranges end: the text may begin as they do
   key += text;
   if (const auto known = memo_.find(key)) return *known;
   auto ids = text_.encode_spans(spans, add_special);

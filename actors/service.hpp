@@ -146,8 +146,8 @@ struct stage_health {
 };
 struct health_report {
   enum class state_kind { loading, ready, draining, failed } state = state_kind::loading;
-  bool healthy = true;  ///< No stage is stalled.
-  double loading_progress = 0.0;
+  bool healthy = true;            ///< No stage is stalled.
+  double loading_progress = 0.0;  ///< Share of the experts that were loaded ahead; 1 when none are to be.
   std::vector<stage_health> stages;
 };
 

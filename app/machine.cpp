@@ -4,35 +4,49 @@
 #include <fstream>
 #include <limits>
 #include <string>
+#include <string_view>
 
 namespace troupe::app {
 namespace {
 
 /// A file that holds one number; nothing when it is absent or holds a word ("max").
-std::optional<std::uint64_t> read_number(const char* path) {
+std::optional<std::uint64_t> read_number(const std::filesystem::path& path) {
   std::ifstream file(path);
   std::uint64_t value = 0;
   if (file >> value) return value;
   return std::nullopt;
 }
 
-std::uint64_t available_to_the_machine() {
-  std::ifstream file("/proc/meminfo");
+/// The number behind `wanted` in a file of "name number" lines.
+std::optional<std::uint64_t> read_entry(const std::filesystem::path& path, std::string_view wanted) {
+  std::ifstream file(path);
   std::string key;
   std::string rest;
-  for (std::uint64_t kibibytes = 0; file >> key; std::getline(file, rest))
-    if (key == "MemAvailable:" && file >> kibibytes) return kibibytes * 1024;
-  return std::numeric_limits<std::uint64_t>::max();
+  for (std::uint64_t value = 0; file >> key; std::getline(file, rest))
+    if (key == wanted && file >> value) return value;
+  return std::nullopt;
+}
+
+std::uint64_t available_to_the_machine() {
+  const auto kibibytes = read_entry("/proc/meminfo", "MemAvailable:");
+  return kibibytes ? *kibibytes * 1024 : std::numeric_limits<std::uint64_t>::max();
 }
 
 }  // namespace
 
+std::optional<std::uint64_t> available_to_group(const std::filesystem::path& group) {
+  const auto limit = read_number(group / "memory.max");
+  auto used = read_number(group / "memory.current");
+  if (!limit || !used) return std::nullopt;
+  // Files that were read or written stay in memory, counted as used, until somebody needs the room.
+  for (const auto* files : {"active_file", "inactive_file"})
+    *used -= std::min(*used, read_entry(group / "memory.stat", files).value_or(0));
+  return *limit - std::min(*used, *limit);
+}
+
 std::uint64_t free_memory_bytes() {
-  std::uint64_t free = available_to_the_machine();
-  const auto limit = read_number("/sys/fs/cgroup/memory.max");
-  const auto used = read_number("/sys/fs/cgroup/memory.current");
-  if (limit && used) free = std::min(free, *limit - std::min(*used, *limit));
-  return free;
+  const std::uint64_t machine = available_to_the_machine();
+  return std::min(machine, available_to_group("/sys/fs/cgroup").value_or(machine));
 }
 
 termination_signals::termination_signals() {

@@ -102,6 +102,8 @@ int main(int argc, char** argv) {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& failure) {
     return program.exit(failure) == 0 ? 0 : 2;
+  } catch (const std::exception& failure) {
+    return fail({error_kind::internal, failure.what(), {}}, 1);
   }
   return code;
 }

@@ -1,7 +1,6 @@
 #include "app/serve.hpp"
 
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -58,15 +57,9 @@ void print_how_to_ask(const std::string& url, bool chat) {
             << std::flush;
 }
 
-/// One line that is written over; on a terminal only.
-void show_progress(double share) {
-  if (isatty(STDOUT_FILENO) != 0) std::cout << "\rLoading: " << static_cast<int>(share * 100) << " %   " << std::flush;
-}
-
 /// Waits until the first load is over; the signal that came first, if one did.
 std::optional<int> wait_for_model(const actors::service& service, termination_signals& signals) {
   while (service.health().state == actors::health_report::state_kind::loading) {
-    show_progress(service.health().loading_progress);
     if (auto signal = signals.wait(20ms)) return signal;
   }
   return std::nullopt;
@@ -110,8 +103,14 @@ int serve(const config::settings& settings) {
   termination_signals signals;    // Before the log, which has a thread.
   if (auto opened = open_log(settings.log); !opened) return report(opened.error(), {});
 
-  const auto service = actors::service::start(settings, [settings] { return load_model(settings); });
+  std::promise<bool> bound;  // nobody should wait for a model whose port is taken
+  const auto service = actors::service::start(
+      settings, [settings, listens = bound.get_future().share()]() -> result<actors::loaded_model> {
+        if (!listens.get()) return error{error_kind::cancelled, "nothing was loaded", {}};
+        return load_model(settings);
+      });
   auto listening = net::server::listen(settings, *service);
+  bound.set_value(listening.has_value());
   if (!listening) return report(listening.error(), settings.log);
   net::server& server = **listening;
 
@@ -119,7 +118,7 @@ int serve(const config::settings& settings) {
   std::cout << "Troupe listens on " << url << " and loads " << settings.model.path << std::endl;
   if (!wait_for_model(*service, signals)) {
     if (auto loaded = service->wait_until_loaded(); !loaded) return report(loaded.error(), settings.log);
-    std::cout << "\rServing " << service->served_name() << " on " << url << "\n";
+    std::cout << "Serving " << service->served_name() << " on " << url << "\n";
     print_how_to_ask(url, service->model() != nullptr && service->model()->chat() != nullptr);
     std::cout << "Log: " << (settings.log.file.empty() ? "standard error" : settings.log.file) << ". Ctrl-C stops."
               << std::endl;

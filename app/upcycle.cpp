@@ -124,15 +124,14 @@ result<std::string> moe_config(const upcycle_options& options, const model::mode
   config["num_experts_per_tok"] = options.top_k;
   // Where the source relies on its class's defaults, Mixtral's would be other ones.
   const auto keep = [&](std::string_view key, const boost::json::value& value) {
-    if (!config.contains(key)) config[key] = value;
+    if (const auto* given = config.if_contains(key); given == nullptr || given->is_null()) config[key] = value;
   };
   keep("rms_norm_eps", shortest(spec.norm_epsilon));
   keep("num_key_value_heads", spec.attention.kv_heads);
   keep("max_position_embeddings", spec.max_context);
-  if (!config.contains("rope_parameters")) keep("rope_theta", spec.rope.theta);
-  if (!config.contains("sliding_window") && spec.layers[0].sliding_window != 0)
-    config["sliding_window"] = spec.layers[0].sliding_window;
-  if (!config.contains("sliding_window")) config["sliding_window"] = nullptr;
+  keep("rope_theta", spec.rope.theta);  // rope_parameters' own, if there, counts more
+  config["sliding_window"] = nullptr;   // Llama ignores the key, Mixtral does not
+  if (const auto window = spec.layers[0].sliding_window; window != 0) config["sliding_window"] = window;
   for (const auto* key : {"attention_bias", "mlp_bias", "pretraining_tp"}) config.erase(key);
   return boost::json::serialize(config) + "\n";
 }
@@ -204,7 +203,8 @@ class new_folder {
 
 result<void> upcycle_folder(const upcycle_options& options, const model::opened_model& dense,
                             const model::write_progress& progress) {
-  if (fs::exists(options.to))
+  std::error_code unknown;  // what cannot be looked at cannot be made either, and that says why
+  if (fs::exists(options.to, unknown))
     return error{error_kind::invalid, "exists already; name a new folder", options.to.string()};
   new_folder folder(options.to);
   if (auto made = folder.state(); !made) return made;
@@ -222,7 +222,8 @@ result<void> upcycle_folder(const upcycle_options& options, const model::opened_
   std::error_code failure;
   for (const auto* name : {"tokenizer.json", "tokenizer_config.json", "generation_config.json", "chat_template.jinja",
                            "special_tokens_map.json"})
-    if (!failure && fs::exists(options.from / name)) fs::copy_file(options.from / name, folder.path() / name, failure);
+    if (!failure && fs::exists(options.from / name, unknown))
+      fs::copy_file(options.from / name, folder.path() / name, failure);
   if (failure)
     return error{error_kind::io, "cannot copy the tokenizer's files: " + failure.message(), options.to.string()};
   return folder.commit();
@@ -248,8 +249,8 @@ result<void> upcycle(const upcycle_options& given, const model::write_progress& 
   std::error_code same;
   if (fs::equivalent(options.from, options.to, same))
     return error{error_kind::invalid, "must not be the source itself", options.to.string()};
-  return fs::is_directory(options.from) ? upcycle_folder(options, **dense, progress)
-                                        : upcycle_gguf(options, **dense, progress);
+  return fs::is_directory(options.from, same) ? upcycle_folder(options, **dense, progress)
+                                              : upcycle_gguf(options, **dense, progress);
 }
 
 }  // namespace troupe::app

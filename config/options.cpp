@@ -136,7 +136,7 @@ std::vector<option> make_options() {
       make("model.name", "--served-model-name", model, &m::name, text(),
            "Name of the model in the API; empty: the folder's or file's name."),
       make("model.precision", "--precision", model, &m::precision, choice({"auto", "fp32", "bf16", "int8", "int4"}),
-           "Precision of weights in compute; auto: what the file's weights are closest to."),
+           "Precision of weights in compute; auto: bf16 for 16- and 32-bit files, int8 or int4 for quantised ones."),
       make("model.max_context", "--max-model-len", model, &m::max_context, integer<u32>(0, 1 << 24),
            "Longest prompt plus answer in tokens; 0: the model's own."),
       make("model.chat_template", "--chat-template", model, &m::chat_template, text(),

@@ -72,16 +72,12 @@ void attention::prepare_row(std::uint32_t r, std::uint32_t layer, const layer_we
   add_bias(weights.value_bias, value, key_size);
 
   const auto norm = [&](float* x, std::span<const float> weight, std::uint32_t size) {
-    // Heads may lie closer than the padding that the kernel reads and writes.
-    std::array<float, 512> lanes{};
-    const std::uint32_t padded = round_up(size, 16);
-    if (padded <= lanes.size()) {
-      std::copy_n(x, size, lanes.data());
-      k.rms_norm(lanes.data(), weight.data(), size, padded, spec_.norm_epsilon, lanes.data());
-      std::copy_n(lanes.data(), size, x);
-    } else {
-      k.rms_norm(x, weight.data(), size, padded, spec_.norm_epsilon, x);
-    }
+    if (size % 16 == 0) return k.rms_norm(x, weight.data(), size, size, spec_.norm_epsilon, x);
+    // The kernel reads and writes whole lanes; the next head begins before they end.
+    std::vector<float> lanes(round_up(size, 16));
+    std::copy_n(x, size, lanes.data());
+    k.rms_norm(lanes.data(), weight.data(), size, round_up(size, 16), spec_.norm_epsilon, lanes.data());
+    std::copy_n(lanes.data(), size, x);
   };
   if (a.qk_norm == model::qk_norm_kind::full) {
     norm(query, weights.query_norm, query_size);

@@ -73,7 +73,8 @@ class cpu_backend final : public engine::backend {
     hidden_.resize(std::max(hidden_.size(), std::size_t{rows} * hidden_padded_));
     normed_.reserve(rows);
     embed(rows);
-    if (auto read = model::check_readable(weights_.embedding.bytes); !read) return read;
+    for (const auto& bytes : {weights_.embedding.bytes, weights_.embedding.scale.bytes})
+      if (auto read = model::check_readable(bytes); !read) return read;
     attention_.begin(batch, plan_);
     for (std::uint32_t layer = 0; layer < spec().layers.size(); ++layer) {
       const auto& weights = weights_.layers[layer];

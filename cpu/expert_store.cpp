@@ -1,5 +1,6 @@
 #include "cpu/expert_store.hpp"
 
+#include <new>
 #include <string>
 
 namespace troupe::cpu {
@@ -48,7 +49,7 @@ std::uint64_t expert_store::bytes(expert_id id) const {
   return valid(id) ? ffn_shape(compute_, expert_source(source_, id.layer, id.index)).bytes() : 0;
 }
 
-result<expert_store::expert> expert_store::find_or_pack(expert_id id) {
+result<expert_store::expert> expert_store::find_or_pack(expert_id id) try {
   const std::size_t at = slot(id);
   const auto find = [&] {
     const std::lock_guard lock(mutex_);
@@ -67,6 +68,8 @@ result<expert_store::expert> expert_store::find_or_pack(expert_id id) {
   ++resident_.count;
   resident_.bytes += bytes(id);
   return made;
+} catch (const std::bad_alloc&) {  // a pool's worker must not throw
+  return error{error_kind::overloaded, "not enough memory for an expert", "cpu backend"};
 }
 
 result<void> expert_store::acquire(std::uint32_t layer, std::span<const std::uint32_t> experts, thread_pool& pool,

@@ -125,7 +125,7 @@ void read_generation_config(const config_reader& config, std::uint32_t vocab, ge
   };
   if (config.flag({"do_sample"}, true)) {
     out.temperature = number("temperature", 0.0, 100.0);
-    if (config.has("top_k")) out.top_k = static_cast<int>(config.size({"top_k"}));
+    if (const auto top_k = number("top_k", -1, std::numeric_limits<int>::max())) out.top_k = static_cast<int>(*top_k);
     out.top_p = number("top_p", 0.0, 1.0);
     out.min_p = number("min_p", 0.0, 1.0);
   }
@@ -215,6 +215,10 @@ result<void> opened_model::parts::open_folder(const fs::path& folder, parts& int
   auto text = tokenizer::from_json(*tokenizer_json, tokenizer_config, tokenizer_path.string());
   if (!text) return std::move(text).error();
   into.text = *std::move(text);
+  // Chat models made from base models often name their end only here.
+  auto& ends = into.defaults.eos;
+  if (const auto end = into.text->eos(); end && std::find(ends.begin(), ends.end(), *end) == ends.end())
+    ends.push_back(*end);
 
   auto chat = template_text(folder, tokenizer_config);
   if (!chat) return std::move(chat).error();
@@ -230,6 +234,7 @@ result<void> opened_model::parts::open_folder(const fs::path& folder, parts& int
   for (const auto& file : into.files) {
     std::uint64_t header = 0;
     std::memcpy(&header, file.bytes().data(), sizeof header);
+    header = std::min<std::uint64_t>(header, file.bytes().size() - 8);  // it may be written over meanwhile
     digest.add({reinterpret_cast<const char*>(file.bytes().data()), header + 8});
     digest.add_samples(file.bytes().subspan(header + 8));
   }

@@ -92,6 +92,13 @@ std::vector<tensor_role> layer_roles(const model_spec& spec, const layer_spec& l
   return roles;
 }
 
+/// What would be wrong silently if no role took it: a bias, a layer's weight (a norm or a shared expert that the
+/// architecture does not know, a layer past the configured number), the zero points of an asymmetric quantisation.
+bool changes_answers(std::string_view name) {
+  if (name.ends_with(".bias") || name.ends_with("_zero_point")) return true;
+  return name.ends_with(".weight") && (name.starts_with("model.layers.") || name.starts_with("blk."));
+}
+
 error wrong_tensor(const std::string& name, const stored_tensor& tensor, error_kind kind, const std::string& message) {
   return error{kind, "tensor '" + name + "': " + message, tensor.file};
 }
@@ -179,7 +186,11 @@ result<void> weight_finder::attach_scale(const found_tensor& found, matrix_view&
       static_cast<std::uint32_t>(blocks && fp8_block_rows_ != 0 ? fp8_block_rows_ : step(matrix.rows, scale_rows));
   matrix.scale.block_cols =
       static_cast<std::uint32_t>(blocks && fp8_block_cols_ != 0 ? fp8_block_cols_ : step(matrix.cols, scale_cols));
-  const bool covers = scale.shape.size() <= 2 && matrix.scale.block_rows != 0 && matrix.scale.block_cols != 0 &&
+  // A size that nobody stated can be told from the numbers only where the parts are equal.
+  const auto equal = [](std::uint64_t size, std::uint64_t parts) { return parts != 0 && size % parts == 0; };
+  const bool known = blocks && fp8_block_rows_ != 0 && fp8_block_cols_ != 0;
+  const bool covers = (known || (equal(matrix.rows, scale_rows) && equal(matrix.cols, scale_cols))) &&
+                      scale.shape.size() <= 2 && matrix.scale.block_rows != 0 && matrix.scale.block_cols != 0 &&
                       step(matrix.rows, matrix.scale.block_rows) == scale_rows &&
                       step(matrix.cols, matrix.scale.block_cols) == scale_cols;
   if (!covers)
@@ -228,11 +239,10 @@ result<void> weight_finder::check_all() const {
   }
   if (failure) return std::move(*failure);
   if (missing == 0) {
-    // A bias that no role takes would change every answer silently.
     for (const auto& [name, tensor] : *tensors_)
-      if (name.ends_with(".bias") && !used.contains(&tensor))
+      if (changes_answers(name) && !used.contains(&tensor))
         return wrong_tensor(name, tensor, error_kind::unsupported,
-                            "models of this architecture have no such bias here");
+                            "this architecture has no use for it here, and without it the answers would be wrong");
     return {};
   }
   if (missing == most_missing)
@@ -310,7 +320,7 @@ result<void> check_spec(const model_spec& spec, const std::string& place) {
   const bool any_dense = std::any_of(spec.layers.begin(), spec.layers.end(), [](const auto& l) { return !l.sparse; });
   if (any_dense && (spec.ffn == 0 || spec.ffn > 1 << 24))
     return fail("the FFN's width (intermediate_size, feed_forward_length) is " + std::to_string(spec.ffn));
-  if (any_sparse && (spec.moe.top_k == 0 || spec.moe.top_k > spec.moe.experts))
+  if ((any_sparse && spec.moe.top_k == 0) || spec.moe.top_k > spec.moe.experts)
     return fail(std::to_string(spec.moe.top_k) + " experts per token (num_experts_per_tok, expert_used_count) of " +
                 std::to_string(spec.moe.experts) + " (num_experts, expert_count) cannot be");
   if (any_sparse && (spec.moe.ffn == 0 || spec.moe.ffn > 1 << 24))

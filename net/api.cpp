@@ -304,9 +304,7 @@ std::variant<model_facts, wire_error> api::ready_model() const {
   const auto report = calls_.health();
   if (report.state == actors::health_report::state_kind::failed)
     return to_wire(error{error_kind::unavailable, "the model could not be loaded; the server's log says why", {}});
-  const int percent = static_cast<int>(100 * std::clamp(report.loading_progress, 0.0, 1.0));
-  return to_wire(error{
-      error_kind::unavailable, "the model is being loaded (" + std::to_string(percent) + " %); try again soon", {}});
+  return to_wire(error{error_kind::unavailable, "the model is being loaded; try again soon", {}});
 }
 
 std::variant<call_terms, wire_error> api::terms_of(const http_request& request, const std::string& id) const {

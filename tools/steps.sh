@@ -41,12 +41,14 @@ need_disk() {
 
 # MiB that programs can still get: the kernel's estimate, bounded by this process's control group.
 free_memory() {
-  local free limit used
+  local free limit used files
   free=$(awk '/^MemAvailable:/ {print int($2 / 1024)}' /proc/meminfo)
   limit=$(cat /sys/fs/cgroup/memory.max 2>/dev/null || true)
   used=$(cat /sys/fs/cgroup/memory.current 2>/dev/null || true)
-  if [[ $limit =~ ^[0-9]+$ && $used =~ ^[0-9]+$ ]] && [ $(((limit - used) / 1048576)) -lt "$free" ]; then
-    free=$(((limit - used) / 1048576))
+  # Cached files count as used until somebody needs the room.
+  files=$(awk '/^(in)?active_file / {sum += $2} END {printf "%.0f", sum}' /sys/fs/cgroup/memory.stat 2>/dev/null || true)
+  if [[ $limit =~ ^[0-9]+$ && $used =~ ^[0-9]+$ ]] && [ $(((limit - used + ${files:-0}) / 1048576)) -lt "$free" ]; then
+    free=$(((limit - used + ${files:-0}) / 1048576))
   fi
   echo "$free"
 }

@@ -11,7 +11,7 @@ void read_scaling(const config_reader& scaling, const std::string& type, model_s
   if (type == "default") return;
   rope.factor = scaling.number({"factor"}, type == "yarn" ? std::optional(0.0) : std::nullopt);
   if (type == "linear") {
-    rope.kind = rope_kind::linear;
+    rope.kind = rope.factor == 1.0 ? rope_kind::none : rope_kind::linear;
   } else if (type == "dynamic") {
     rope.kind = rope_kind::dynamic;
     rope.original_context = spec.max_context;
@@ -71,9 +71,10 @@ void read_rope_gguf(const gguf_settings& settings, model_spec& spec) {
   auto& rope = spec.rope;
   rope.theta = settings.number("rope.freq_base", 10000.0);
   rope.rotary_dim = settings.size("rope.dimension_count", spec.attention.head_dim);
-  const std::string type = settings.text("rope.scaling.type", "none");
+  // As in ggml: a factor alone, in older files under another key, means linear scaling.
+  const std::string type = settings.text("rope.scaling.type", "linear");
   if (type == "linear" || type == "yarn") {
-    rope.factor = settings.number("rope.scaling.factor");
+    rope.factor = settings.number("rope.scaling.factor", settings.number("rope.scale_linear", 1.0));
     if (!(rope.factor > 0.0)) settings.fail(error_kind::corrupt, "rope.scaling.factor", "must be above 0");
   }
   if (type == "linear") {

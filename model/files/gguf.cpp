@@ -51,11 +51,14 @@ result<std::optional<std::vector<std::string_view>>> gguf_file::strings(std::str
   if (array == nullptr || array->type != gguf_type::string) return wrong_type(key, "an array of strings");
   std::vector<std::string_view> out;
   out.reserve(array->count);  // at most an eighth of the file's bytes
-  const std::byte* at = array->bytes.data();
+  // The lengths were checked when the file was opened; a file that is being written over may hold others by now.
+  std::span<const std::byte> rest = array->bytes;
   for (std::uint64_t i = 0; i < array->count; ++i) {
-    const auto length = load<std::uint64_t>(at);
-    out.emplace_back(reinterpret_cast<const char*>(at + 8), length);
-    at += 8 + length;
+    const std::uint64_t length = rest.size() < 8 ? 0 : load<std::uint64_t>(rest.data());
+    if (rest.size() < 8 || length > rest.size() - 8)
+      return error{error_kind::corrupt, "metadata '" + std::string(key) + "' changed while it was read", {}};
+    out.emplace_back(reinterpret_cast<const char*>(rest.data() + 8), length);
+    rest = rest.subspan(8 + length);
   }
   return std::optional(std::move(out));
 }

@@ -5,6 +5,7 @@
 #include <boost/json/serialize.hpp>
 
 #include "model/files/new_file.hpp"
+#include "model/files/read_guard.hpp"
 
 namespace troupe::model {
 namespace {
@@ -27,6 +28,15 @@ std::uint64_t total_size(const std::vector<tensor_to_write>& tensors) {
   return total;
 }
 
+/// Whether the source could be read up to its end: the kernel's own copying from a file that was cut short fails
+/// without a word to the guard, touching its last byte does not.
+result<void> was_readable(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return {};
+  const volatile std::byte* last = &bytes.back();
+  (void)*last;
+  return check_readable(bytes);
+}
+
 result<void> write_data(const std::vector<tensor_to_write>& tensors, std::uint64_t alignment, new_file& file,
                         const write_progress& progress) {
   const std::uint64_t total = file.size() + total_size(tensors);
@@ -34,6 +44,7 @@ result<void> write_data(const std::vector<tensor_to_write>& tensors, std::uint64
     file.pad_to(alignment);
     for (const auto& stretch : tensor.stretches) {
       file.write(stretch);
+      if (auto read = was_readable(stretch); !read) return read;
       if (progress && !progress(file.size(), total))
         return error{error_kind::cancelled, "interrupted; nothing is kept of what was written", {}};
     }

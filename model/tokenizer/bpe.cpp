@@ -49,6 +49,7 @@ bpe::bpe(const vocabulary& known, std::vector<merge_rule> rules, options how)
     std::string character;
     unicode::append(character, byte_to_character(static_cast<unsigned char>(b)));
     byte_symbol_[b] = known.find(character).value_or(none);
+    if (is_reserved(byte_symbol_[b])) byte_symbol_[b] = none;
     std::array<char, 8> name{};
     std::snprintf(name.data(), name.size(), "<0x%02X>", b);
     byte_fallback_[b] = known.find(name.data()).value_or(none);
@@ -121,7 +122,7 @@ void bpe::characters(std::string_view piece, std::vector<token_id>& symbols) con
       character = decoration;
     }
     i += length;
-    if (const auto id = vocabulary_->find(character)) {
+    if (const auto id = vocabulary_->find(character); id && !is_reserved(*id)) {
       if (std::exchange(unknown_pending, false)) symbols.push_back(*options_.unknown);
       symbols.push_back(*id);
     } else if (!(options_.byte_fallback && byte_tokens(character, symbols)) && options_.unknown) {

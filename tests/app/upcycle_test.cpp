@@ -129,6 +129,15 @@ TEST_P(Upcycle, TakesThePlaceOfPlainFilesOnly) {
   EXPECT_EQ(entries(), 1);
 }
 
+TEST_F(UpcycleSource, IsWrittenToANameThatCanBe) {
+  auto wanted = options("llama");
+  wanted.to = folder_ / std::string(300, 'n');
+  const auto made = make(wanted);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().kind, error_kind::io) << made.error().to_string();
+  EXPECT_EQ(entries(), 0);
+}
+
 TEST_F(UpcycleSource, MustBeADenseLlama) {
   for (const auto* source : {"mixtral", "qwen2", "mixtral-q8_0.gguf"}) {
     const auto made = make(options(source));

@@ -69,6 +69,17 @@ TEST_P(Invariance, HoldsInEveryBatch) {
   }
 }
 
+TEST(WideHeads, AreNormedEachForItself) {
+  auto spec = test::small_sparse_spec();
+  spec.attention.head_dim = 520;  // no whole lanes of 16, and 4 heads are rows without a gap
+  spec.attention.heads = 4;
+  spec.attention.qk_norm = model::qk_norm_kind::per_head;
+  const weight_source source = test::source(test::make_model(spec, 7));
+  const auto subject = test::make_sequence(20, 0, 11, spec.vocab);
+  const auto alone = test::run_alone(*test::make_backend(source, precision::fp32), subject, 1, spec.vocab);
+  EXPECT_EQ(test::run_alone(*test::make_backend(source, precision::fp32), subject, 20, spec.vocab), alone);
+}
+
 TEST(Avx512, RunsWhereTheMachineHasIt) {
   if (!supported(isa::avx512)) GTEST_SKIP() << "this machine has no AVX-512 VNNI: the tier was compiled, not run";
   EXPECT_EQ(kernels_of(isa::avx512).tier, isa::avx512);

@@ -14,6 +14,7 @@
 #include "model/files/gguf.hpp"
 #include "model/files/mapped_file.hpp"
 #include "model/files/safetensors.hpp"
+#include "model/files/tensor_writer.hpp"
 #include "model/model.hpp"
 
 namespace troupe::model {
@@ -288,6 +289,49 @@ TEST(ModelFolder, RefusesOneTensorInTwoShards) {
       "model.safetensors.index.json",
       R"({"weight_map":{"model.norm.weight":"model.safetensors","model.embed_tokens.weight":"second.safetensors"}})");
   EXPECT_NE(copy.refusal().find("is also in"), std::string::npos) << copy.refusal();
+}
+
+TEST(ModelFolder, RefusesWeightsThatWouldBeIgnored) {
+  const std::vector<std::byte> zeros(4 * sizeof(float));
+  for (const std::string name :
+       {"model.layers.0.mlp.shared_expert.up_proj.weight", "model.layers.0.self_attn.q_proj.bias",
+        "model.layers.0.self_attn.q_proj.weight_zero_point", "model.layers.7.input_layernorm.weight"}) {
+    const model_copy copy;
+    ASSERT_TRUE(write_safetensors(copy.folder() / "more.safetensors", {{name, dtype::f32, {4}, {zeros}}}, {}));
+    copy.write("model.safetensors.index.json",
+               R"({"weight_map":{"model.norm.weight":"model.safetensors",")" + name + R"(":"more.safetensors"}})");
+    EXPECT_NE(copy.refusal().find("'" + name + "': this architecture has no use for it"), std::string::npos)
+        << copy.refusal();
+  }
+}
+
+TEST(ModelFolder, EndsAnswersAtTheTokenizersEndToo) {
+  const model_copy copy;
+  fs::remove(copy.folder() / "generation_config.json");
+  copy.write("tokenizer_config.json", R"({"eos_token":"a"})");
+  const auto opened = opened_model::open(copy.folder());
+  ASSERT_TRUE(opened) << opened.error().to_string();
+  ASSERT_TRUE((*opened)->text().eos());
+  const auto& ends = (*opened)->defaults().eos;
+  EXPECT_EQ(std::count(ends.begin(), ends.end(), *(*opened)->text().eos()), 1);
+}
+
+TEST(ModelFolder, TakesATopKThatIsOff) {
+  const model_copy copy;
+  copy.write("generation_config.json", R"({"top_k":-1})");
+  const auto opened = opened_model::open(copy.folder());
+  ASSERT_TRUE(opened) << opened.error().to_string();
+  EXPECT_EQ((*opened)->defaults().top_k, -1);
+  copy.write("generation_config.json", R"({"top_k":-2})");
+  EXPECT_NE(copy.refusal().find("top_k"), std::string::npos) << copy.refusal();
+}
+
+TEST(ModelFolder, RefusesMoreExpertsPerTokenThanThereAre) {
+  auto spec = (*opened_model::open(faults / "control"))->spec();
+  ASSERT_TRUE(check_spec(spec, "")) << "a dense model";
+  spec.moe.experts = 8;
+  spec.moe.top_k = 1U << 30U;
+  EXPECT_FALSE(check_spec(spec, "")) << "though no layer is sparse";
 }
 
 TEST(ModelFolder, RefusesNormsThatAreNotNumbers) {
