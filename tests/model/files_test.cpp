@@ -16,6 +16,8 @@
 #include "model/files/safetensors.hpp"
 #include "model/files/tensor_writer.hpp"
 #include "model/model.hpp"
+#include "model/tokenizer/tokenizer.hpp"
+#include "model/weights.hpp"
 
 namespace troupe::model {
 namespace {
