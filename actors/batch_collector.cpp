@@ -89,7 +89,7 @@ batch_collector_actor::behavior_type run_batch_collector(self_pointer self, hous
         work(self, shared);
       },
       [=](stop_atom, const request_ptr& context, std::uint32_t choice) {
-        self->state.core->stop(context->request.id, choice);
+        self->state.core->stop(context->request.id, choice, shared->clock());
       },
       [=](tick_atom) {
         if (self->state.alarm && *self->state.alarm <= shared->clock()) self->state.alarm.reset();

@@ -30,7 +30,7 @@ std::shared_ptr<model::sampler> batch_core::make_sampler(const generation_reques
 }
 
 void batch_core::add(request_ptr context, ticket_ptr held, steady_time now) {
-  if (!still_wanted(*context, "batch_collector", now)) return;
+  if (!still_wanted(*context, "batch_collector", now)) return forgotten_.push_back(context);
   const auto& request = context->request;
   const request_id id = request.id;
   forget(id);
@@ -73,15 +73,14 @@ void batch_core::add(request_ptr context, ticket_ptr held, steady_time now) {
   update_gauges();
 }
 
-void batch_core::stop(request_id id, std::uint32_t index) {
+void batch_core::stop(request_id id, std::uint32_t index, steady_time now) {
   const auto it = records_.find(id);
   if (it == records_.end() || it->second.choices[index].ended) return;
   auto& c = it->second.choices[index];
   c.ended = true;
   owners_.erase(c.sequence);
   scheduler_.remove(c.sequence);
-  const auto& all = it->second.choices;
-  if (std::all_of(all.begin(), all.end(), [](const choice& one) { return one.ended; })) records_.erase(it);
+  finish_if_done(id, now);
   update_gauges();
 }
 

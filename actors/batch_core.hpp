@@ -24,7 +24,7 @@ class batch_core {
   /// room. One that is here already begins again.
   void add(request_ptr context, ticket_ptr held, steady_time now);
   /// A stop string ended a choice.
-  void stop(request_id id, std::uint32_t choice);
+  void stop(request_id id, std::uint32_t choice, steady_time now);
   /// The next step, or null. There is at most one step out.
   step_job_ptr next_step(steady_time now);
   /// The step came back.

@@ -54,11 +54,12 @@ memory_cache_actor::behavior_type run_memory_cache(memory_cache_actor::stateful_
           }
           shared->measured.cache_lookups.Add({{"tier", "memory"}, {"result", "miss"}}).Increment();
         }
-        if (!context->request.store_in_cache || !context->record_events()) context->cache_key.clear();
+        if (!context->request.store_in_cache || !context->record_events(limits.memory_bytes))
+          context->cache_key.clear();
         hand_over(*shared, context, hop::preparer);
       },
       [=](store_atom, const request_ptr& context) {
-        if (context->failure || context->cache_key.empty()) return;
+        if (context->failure || context->cache_key.empty() || context->recorded().empty()) return;
         self->state.tier->store(context->cache_key,
                                 std::make_shared<const std::string>(encode_answer(context->recorded())),
                                 shared->clock());

@@ -32,6 +32,26 @@ work_mark::~work_mark() {
   context_.in_work.compare_exchange_strong(mine, hop::none);  // the next stage may have begun
 }
 
+namespace {
+
+std::uint64_t size_of(const std::vector<token_detail>& tokens) {
+  std::uint64_t bytes = 0;
+  for (const auto& token : tokens)
+    bytes += sizeof token + token.text.size() + token.bytes.size() + token.top.size() * sizeof token.top.front();
+  return bytes;
+}
+
+/// Roughly the memory that an event takes.
+std::uint64_t size_of(const generation_event& event) {
+  std::uint64_t bytes = sizeof event;
+  if (const auto* start = std::get_if<generation_started>(&event))
+    bytes += start->prompt_text.size() + start->prompt_ids.size() * sizeof(token_id) + size_of(start->prompt_details);
+  if (const auto* delta = std::get_if<generation_delta>(&event)) bytes += delta->text.size() + size_of(delta->tokens);
+  return bytes;
+}
+
+}  // namespace
+
 bool request_context::repeats(const generation_event& event) {
   if (std::holds_alternative<generation_started>(event)) return std::exchange(started_, true);
   const auto* delta = std::get_if<generation_delta>(&event);
@@ -52,16 +72,28 @@ void request_context::begin_again() {
   repeat_ = sent_;
 }
 
-bool request_context::record_events() {
+bool request_context::record_events(std::uint64_t bytes) {
   const std::lock_guard lock(emitting_);
+  room_ = bytes;
   return recording_ = !started_;
+}
+
+void request_context::record(const generation_event& event) {
+  const std::uint64_t size = size_of(event);
+  if (size > room_) {
+    recording_ = false;
+    recorded_ = {};
+    return;
+  }
+  room_ -= size;
+  recorded_.push_back(event);
 }
 
 void request_context::emit(generation_event event) {
   const std::lock_guard lock(emitting_);
   if (ended_.load(std::memory_order_relaxed)) return;
   if (repeats(event)) return;
-  if (recording_) recorded_.push_back(event);
+  if (recording_) record(event);
   sink_(std::move(event));
 }
 
@@ -83,7 +115,7 @@ void request_context::finish(generation_done done) {
     const std::lock_guard lock(emitting_);
     if (ended_.exchange(true, std::memory_order_acq_rel)) return;
     generated_tokens = done.completion_tokens;
-    if (recording_) recorded_.emplace_back(done);
+    if (recording_) record(done);
     thrown = send_last(done);
   }
   on_end_(*this);

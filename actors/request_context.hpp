@@ -62,9 +62,8 @@ class request_context : public std::enable_shared_from_this<request_context> {
   std::optional<error_kind> failure;    ///< Once ended badly.
   std::uint32_t generated_tokens = 0;   ///< Once ended well.
 
-  /// All events so far, when the answer is to be kept.
-  /// False when some went out already.
-  bool record_events();
+  /// Keeps all events, unless they come to more than `bytes`: then none. False when some went out already.
+  bool record_events(std::uint64_t bytes);
   const std::vector<generation_event>& recorded() const { return recorded_; }
 
  private:
@@ -79,7 +78,9 @@ class request_context : public std::enable_shared_from_this<request_context> {
   std::vector<std::uint32_t> sent_;    ///< Events that went out, for each choice.
   std::vector<std::uint32_t> repeat_;  ///< Of those, how many are still to come again.
   std::atomic<bool> ended_{false};
+  void record(const generation_event& event);
   bool recording_ = false;
+  std::uint64_t room_ = 0;  ///< Bytes that may still be recorded.
   std::vector<generation_event> recorded_;
 };
 using request_ptr = std::shared_ptr<request_context>;

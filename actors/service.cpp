@@ -16,7 +16,7 @@
 namespace troupe::actors {
 namespace {
 
-/// Actors' own threads: enough for two cores' worth of messages; computing happens on the executor's and the backend's.
+/// For the actors that only pass messages on: what takes long (preparers, executor, expert loader) has its own threads.
 constexpr std::size_t scheduler_threads = 2;
 
 struct actor_config : caf::actor_system_config {
@@ -51,6 +51,7 @@ struct service::parts {
   std::shared_ptr<prompt_maker> maker;
 
   std::atomic<health_report::state_kind> state{health_report::state_kind::loading};
+  std::atomic<bool> started{false};  ///< What `start_actors` sets in `shared` may be read.
   std::mutex guard;
   std::condition_variable changed;  ///< `state` left loading, or a request ended.
   std::optional<error> load_failure;
@@ -82,18 +83,19 @@ void service::parts::start_actors(loaded_model loaded) {
                                          shared->max_context, shared->settings.limits.prompt_memo);
   supervisor = spawn_supervisor(system, shared, maker);
   shared->stages_started.wait();
+  started = true;
 }
 
 void service::parts::load(loader make) {
   result<loaded_model> loaded = error{error_kind::internal, "the loader did not run", {}};
   try {
     loaded = make();
+    if (loaded && state.load() == health_report::state_kind::loading) {
+      start_actors(*std::move(loaded));
+      if (shared->start_failure) loaded = *shared->start_failure;
+    }
   } catch (const std::exception& failure) {
     loaded = error{error_kind::internal, std::string("loading failed: ") + failure.what(), {}};
-  }
-  if (loaded && state.load() == health_report::state_kind::loading) {
-    start_actors(*std::move(loaded));
-    if (shared->start_failure) loaded = *shared->start_failure;
   }
   const std::lock_guard lock(guard);
   if (!loaded) load_failure = std::move(loaded).error();
@@ -184,7 +186,7 @@ void service::detokenize(std::vector<token_id> ids, text_terms terms, std::funct
 const model::opened_model* service::model() const {
   const auto state = parts_->state.load();
   const bool there = state == health_report::state_kind::ready || state == health_report::state_kind::draining;
-  return there ? parts_->shared->model.get() : nullptr;
+  return there && parts_->started ? parts_->shared->model.get() : nullptr;
 }
 
 std::string service::served_name() const {

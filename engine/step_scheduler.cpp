@@ -260,7 +260,7 @@ std::optional<steady_time> step_scheduler::wake_at() const {
   for (const sequence& s : waiting_) {
     earlier(s.deadline);
     if (s.queues()) earlier(s.queue_deadline);
-    if (!s.started && running_.empty()) earlier(s.arrived + limits_.max_wait);
+    if (!s.started && !s.paused() && running_.empty()) earlier(s.arrived + limits_.max_wait);
   }
   return out;
 }

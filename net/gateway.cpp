@@ -1,7 +1,8 @@
 #include "net/gateway.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <boost/asio/post.hpp>
-#include <future>
 
 #include "net/http_connection.hpp"
 
@@ -22,7 +23,17 @@ gateway::~gateway() {
 }
 
 void gateway::start() {
-  thread_ = std::thread([this] { context_.run(); });
+  thread_ = std::thread([this] {
+    // What a handler throws ends what it was doing, not the daemon with everybody's streams.
+    while (true) {
+      try {
+        context_.run();
+        return;
+      } catch (const std::exception& failure) {
+        spdlog::error("a connection's handler failed: {}", failure.what());
+      }
+    }
+  });
 }
 
 void gateway::stop_and_join() {

@@ -191,6 +191,7 @@ std::shared_ptr<exchange> http_connection::open_exchange(http_request request) {
 }
 
 void http_connection::accept_request(http_request request) {
+  owes_continue_ = false;  // its body came unasked
   if (request.wants_upgrade && request.method == "GET" && request.path() == api::stream_path && exchanges_.empty() &&
       !send_in_progress_ && reader_.where() == request_reader::phase::idle)
     return upgrade(request);
@@ -204,6 +205,7 @@ void http_connection::accept_request(http_request request) {
 }
 
 void http_connection::refuse(const wire_error& failure) {
+  owes_continue_ = false;
   last_request_read_ = true;
   const auto to = open_exchange({});
   to->close_connection();
@@ -245,13 +247,13 @@ void http_connection::log(const exchange& done) const {
 // Sending: one write at a time, everything that piled up meanwhile in the next.
 
 void http_connection::flush() {
-  if (owes_continue_ && exchanges_.empty() && !send_in_progress_ && !cut_) {
-    owes_continue_ = false;
-    sending_ = "HTTP/1.1 100 Continue\r\n\r\n";
-    send_in_progress_ = true;
-    return send_some();
-  }
-  while (!cut_ && !send_in_progress_ && !exchanges_.empty()) {
+  while (!cut_ && !send_in_progress_ && (!exchanges_.empty() || owes_continue_)) {
+    if (exchanges_.empty()) {
+      owes_continue_ = false;
+      sending_ = "HTTP/1.1 100 Continue\r\n\r\n";
+      send_in_progress_ = true;
+      return send_some();
+    }
     exchange& first = *exchanges_.front();
     if (first.has_output()) {
       sending_ = first.take_output(when_sent_);

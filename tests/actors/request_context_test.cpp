@@ -48,11 +48,24 @@ TEST(RequestContext, LeavesOutWhatWentOutBeforeItBeganAgainForEachChoice) {
 TEST(RequestContext, RecordsAnAnswerOnlyFromItsBeginning) {
   heard h;
   const auto context = h.make();
-  EXPECT_TRUE(context->record_events());
+  EXPECT_TRUE(context->record_events(1 << 20));
   context->emit(generation_started{});
   context->emit(delta(0, "a"));
   EXPECT_EQ(context->recorded().size(), 2U);
-  EXPECT_FALSE(context->record_events());
+  EXPECT_FALSE(context->record_events(1 << 20));
+}
+
+TEST(RequestContext, RecordsNothingOfAnAnswerThatIsTooLargeToKeep) {
+  heard h;
+  const auto context = h.make();
+  EXPECT_TRUE(context->record_events(10'000));
+  context->emit(generation_started{});
+  context->emit(delta(0, "a"));
+  EXPECT_EQ(context->recorded().size(), 2U);
+  context->emit(delta(0, std::string(10'000, 'b').c_str()));
+  context->emit(delta(0, "c"));
+  EXPECT_TRUE(context->recorded().empty());
+  EXPECT_EQ(h.events.size(), 4U) << "the client gets all of it";
 }
 
 TEST(RequestContext, EndsOnceAndSaysNothingAfterwards) {

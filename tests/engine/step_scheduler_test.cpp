@@ -52,6 +52,17 @@ TEST(StepScheduler, LetsAFirstBatchFillAndNoLongerThanItsWait) {
   EXPECT_EQ(scheduler.plan(start + milliseconds(50)).size(), 1U);
 }
 
+TEST(StepScheduler, IsNotWokenForOneWhoseClientDoesNotRead) {
+  page_pool pages(100);
+  step_scheduler scheduler(limits(2, 64, milliseconds(50)), pages);
+  auto unread = make(1, 4, 4);
+  unread.window = std::make_shared<flow_window>(1);
+  unread.window->add(1);
+  ASSERT_TRUE(scheduler.add(std::move(unread), start));
+  EXPECT_TRUE(scheduler.plan(start + milliseconds(60)).empty());
+  EXPECT_EQ(scheduler.wake_at(), std::nullopt);
+}
+
 TEST(StepScheduler, StartsAtOnceWhenTheBatchIsFull) {
   page_pool pages(100);
   step_scheduler scheduler(limits(2, 64, milliseconds(50)), pages);

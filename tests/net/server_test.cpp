@@ -290,6 +290,13 @@ TEST_F(Server, ReadsABodyInChunksOfOneByteAndAfterContinue) {
   EXPECT_EQ(client.read_until("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
   client.send(request.substr(body));
   EXPECT_THAT(client.read_response(), HasSubstr("Hello world"));
+
+  // Asked for while an answer is still owed, it comes after that.
+  client.send(post("/generate", generate) + request.substr(0, body));
+  EXPECT_THAT(client.read_response(), HasSubstr("Hello world"));
+  EXPECT_EQ(client.read_until("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+  client.send(request.substr(body));
+  EXPECT_THAT(client.read_response(), HasSubstr("Hello world"));
 }
 
 TEST_F(Server, ClosesAfterFramingThatCanBeReadInTwoWays) {
