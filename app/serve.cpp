@@ -109,8 +109,9 @@ int serve(const config::settings& settings) {
         if (!listens.get()) return error{error_kind::cancelled, "nothing was loaded", {}};
         return load_model(settings);
       });
+  std::promise<bool> promised = std::move(bound);  // broken before the service goes, should anything throw
   auto listening = net::server::listen(settings, *service);
-  bound.set_value(listening.has_value());
+  promised.set_value(listening.has_value());
   if (!listening) return report(listening.error(), settings.log);
   net::server& server = **listening;
 
