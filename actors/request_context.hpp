@@ -70,6 +70,7 @@ class request_context : public std::enable_shared_from_this<request_context> {
   event_sink sink_;
   std::function<void(request_context&)> on_end_;
   bool repeats(const generation_event& event);
+  void record(const generation_event& event);
   /// What the sink threw: the end is reported all the same.
   std::exception_ptr send_last(generation_event event);
 
@@ -78,7 +79,6 @@ class request_context : public std::enable_shared_from_this<request_context> {
   std::vector<std::uint32_t> sent_;    ///< Events that went out, for each choice.
   std::vector<std::uint32_t> repeat_;  ///< Of those, how many are still to come again.
   std::atomic<bool> ended_{false};
-  void record(const generation_event& event);
   bool recording_ = false;
   std::uint64_t room_ = 0;  ///< Bytes that may still be recorded.
   std::vector<generation_event> recorded_;

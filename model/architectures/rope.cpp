@@ -11,7 +11,7 @@ void read_scaling(const config_reader& scaling, const std::string& type, model_s
   if (type == "default") return;
   rope.factor = scaling.number({"factor"}, type == "yarn" ? std::optional(0.0) : std::nullopt);
   if (type == "linear") {
-    rope.kind = rope.factor == 1.0 ? rope_kind::none : rope_kind::linear;
+    rope.kind = rope_kind::linear;
   } else if (type == "dynamic") {
     rope.kind = rope_kind::dynamic;
     rope.original_context = spec.max_context;
@@ -78,7 +78,7 @@ void read_rope_gguf(const gguf_settings& settings, model_spec& spec) {
     if (!(rope.factor > 0.0)) settings.fail(error_kind::corrupt, "rope.scaling.factor", "must be above 0");
   }
   if (type == "linear") {
-    rope.kind = rope_kind::linear;
+    rope.kind = rope.factor == 1.0 ? rope_kind::none : rope_kind::linear;
   } else if (type == "yarn") {
     rope.kind = rope_kind::yarn;
     rope.original_context = settings.size("rope.scaling.original_context_length", spec.max_context);
