@@ -4,9 +4,18 @@
 
 #include <boost/asio/post.hpp>
 
-#include "net/http_connection.hpp"
-
 namespace troupe::net {
+
+connection_slot server_core::take_slot() {
+  connections.fetch_add(1);
+  metrics.connections_changed(1);
+  return connection_slot(this);
+}
+
+void give_slot_back::operator()(server_core* core) const {
+  core->connections.fetch_sub(1);
+  core->metrics.connections_changed(-1);
+}
 
 gateway::gateway(server_core& core)
     : core_(core), context_(1), work_(context_.get_executor()), door_(std::make_shared<door>()) {
@@ -51,9 +60,10 @@ void gateway::for_each_connection(std::function<void(connection&)> task) {
   });
 }
 
-void gateway::adopt(boost::asio::ip::tcp::socket socket) {
-  auto shared = std::make_shared<boost::asio::ip::tcp::socket>(std::move(socket));
-  post_([this, shared] { start_http(*this, std::move(*shared)); });
+void gateway::adopt(boost::asio::ip::tcp::socket socket, connection_slot slot) {
+  boost::asio::post(context_, [this, client = std::move(socket), place = std::move(slot)]() mutable {
+    start_http(*this, std::move(client), std::move(place));
+  });
 }
 
 }  // namespace troupe::net

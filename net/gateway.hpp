@@ -18,6 +18,14 @@
 /// Includes Asio: for this room's connection files only.
 namespace troupe::net {
 
+struct server_core;
+
+/// A place among the `max_connections`, taken by `server_core::take_slot`. Given back wherever its holder ends.
+struct give_slot_back {
+  void operator()(server_core* core) const;
+};
+using connection_slot = std::unique_ptr<server_core, give_slot_back>;
+
 /// What every gateway of a server shares. Outlives all connections.
 struct server_core {
   server_core(const config::settings& settings, upstream calls)
@@ -29,6 +37,7 @@ struct server_core {
   std::atomic<bool> draining{false};
 
   const config::server_settings& settings() const { return requests.settings().server; }
+  connection_slot take_slot();
 };
 
 /// A connection as its gateway knows it. Gateway's thread only.
@@ -52,7 +61,7 @@ class gateway {
   server_core& core() { return core_; }
   poster post() const { return post_; }
 
-  void adopt(boost::asio::ip::tcp::socket socket);                  ///< A new client. Any thread.
+  void adopt(boost::asio::ip::tcp::socket socket, connection_slot slot);  ///< A new client. Any thread.
   void for_each_connection(std::function<void(connection&)> task);  ///< On the gateway's thread. Any thread may ask.
 
   void enter(connection* one) { connections_.insert(one); }
@@ -77,7 +86,11 @@ class gateway {
   std::thread thread_;
 };
 
+/// Serves HTTP/1.1 on an accepted socket until either side ends it. On the gateway's thread.
+void start_http(gateway& owner, boost::asio::ip::tcp::socket socket, connection_slot slot);
+
 /// A WebSocket client: takes over the connection on which `upgrade` was the last request.
-void start_websocket(gateway& owner, boost::asio::ip::tcp::socket socket, const http_request& upgrade);
+void start_websocket(gateway& owner, boost::asio::ip::tcp::socket socket, connection_slot slot,
+                     const http_request& upgrade);
 
 }  // namespace troupe::net

@@ -1,5 +1,3 @@
-#include "net/http_connection.hpp"
-
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <spdlog/spdlog.h>
@@ -35,17 +33,15 @@ constexpr int unsent_low_water = 64 << 10;
 
 class http_connection final : public connection, public std::enable_shared_from_this<http_connection> {
  public:
-  http_connection(gateway& owner, tcp::socket socket)
+  http_connection(gateway& owner, tcp::socket socket, connection_slot slot)
       : owner_(owner),
+        slot_(std::move(slot)),
         socket_(std::move(socket)),
         reader_({owner.core().settings().max_header_bytes, owner.core().settings().max_body_bytes}),
         timer_(owner.context()) {
     owner_.enter(this);
   }
-  ~http_connection() override {
-    owner_.leave(this);
-    if (!handed_over_) release_slot();
-  }
+  ~http_connection() override { owner_.leave(this); }
 
   void start();
   void close() override;
@@ -81,12 +77,9 @@ class http_connection final : public connection, public std::enable_shared_from_
   bool peer_vanished();
 
   void cut();
-  void release_slot() {
-    owner_.core().connections.fetch_sub(1);
-    owner_.core().metrics.connections_changed(-1);
-  }
 
   gateway& owner_;
+  connection_slot slot_;
   tcp::socket socket_;
   request_reader reader_;
   std::deque<std::shared_ptr<exchange>> exchanges_;  ///< In the order of their requests; the first one is being sent.
@@ -215,7 +208,7 @@ void http_connection::refuse(const wire_error& failure) {
 void http_connection::upgrade(const http_request& request) {
   handed_over_ = true;
   timer_.cancel();
-  start_websocket(owner_, std::move(socket_), request);
+  start_websocket(owner_, std::move(socket_), std::move(slot_), request);
 }
 
 /// The client will send nothing more. One that waits for a generation counts as gone: through a proxy a client that
@@ -403,8 +396,8 @@ bool http_connection::peer_vanished() {
 
 }  // namespace
 
-void start_http(gateway& owner, tcp::socket socket) {
-  std::make_shared<http_connection>(owner, std::move(socket))->start();
+void start_http(gateway& owner, tcp::socket socket, connection_slot slot) {
+  std::make_shared<http_connection>(owner, std::move(socket), std::move(slot))->start();
 }
 
 }  // namespace troupe::net

@@ -97,9 +97,7 @@ void server::parts::on_accept(const error_code& ec, tcp::socket socket, gateway&
     if (core.connections.load() >= core.settings().max_connections) {
       turn_away(std::move(socket));
     } else {
-      core.connections.fetch_add(1);
-      core.metrics.connections_changed(1);
-      owner.adopt(std::move(socket));
+      owner.adopt(std::move(socket), core.take_slot());
     }
   }
   accept();

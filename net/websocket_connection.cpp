@@ -28,18 +28,18 @@ constexpr std::size_t max_unsent_replies = 256 << 10;
 /// over the limit, 1007 for text that is no UTF-8, 1001 when the server goes.
 class websocket_connection final : public connection, public std::enable_shared_from_this<websocket_connection> {
  public:
-  websocket_connection(gateway& owner, tcp::socket socket, const http_request& upgrade)
-      : owner_(owner), socket_(std::move(socket)), upgrade_(upgrade), write_timer_(owner.context()) {
+  websocket_connection(gateway& owner, tcp::socket socket, connection_slot slot, const http_request& upgrade)
+      : owner_(owner),
+        slot_(std::move(slot)),
+        socket_(std::move(socket)),
+        upgrade_(upgrade),
+        write_timer_(owner.context()) {
     const std::string_view given = upgrade_.header("x-request-id");
     id_ = is_request_id(given) ? std::string(given) : fresh_request_id();
     window_ = std::make_shared<flow_window>(static_cast<std::int64_t>(owner.core().settings().stream_window_bytes));
     owner_.enter(this);
   }
-  ~websocket_connection() override {
-    owner_.leave(this);
-    owner_.core().connections.fetch_sub(1);
-    owner_.core().metrics.connections_changed(-1);
-  }
+  ~websocket_connection() override { owner_.leave(this); }
 
   void start();
   void close() override { cut(); }
@@ -65,6 +65,7 @@ class websocket_connection final : public connection, public std::enable_shared_
   void cut();
 
   gateway& owner_;
+  connection_slot slot_;
   websocket::stream<tcp::socket> socket_;
   http_request upgrade_;
   std::string id_;
@@ -250,8 +251,8 @@ void websocket_connection::cut() {
 
 }  // namespace
 
-void start_websocket(gateway& owner, tcp::socket socket, const http_request& upgrade) {
-  std::make_shared<websocket_connection>(owner, std::move(socket), upgrade)->start();
+void start_websocket(gateway& owner, tcp::socket socket, connection_slot slot, const http_request& upgrade) {
+  std::make_shared<websocket_connection>(owner, std::move(socket), std::move(slot), upgrade)->start();
 }
 
 }  // namespace troupe::net
