@@ -31,14 +31,17 @@ gateway::~gateway() {
   door_->context = nullptr;
 }
 
-void gateway::start() {
-  thread_ = std::thread([this] {
+void gateway::start(std::function<void()> recover) {
+  thread_ = std::thread([this, recover = std::move(recover)] {
     // What a handler throws ends what it was doing, not the daemon with everybody's streams.
-    while (true) {
+    for (bool failed = false;;) {
       try {
+        if (failed && recover) recover();
+        failed = false;
         context_.run();
         return;
       } catch (const std::exception& failure) {
+        failed = true;
         spdlog::error("a connection's handler failed: {}", failure.what());
       }
     }

@@ -54,7 +54,8 @@ class gateway {
   explicit gateway(server_core& core);
   ~gateway();  ///< The thread must have been joined.
 
-  void start();
+  /// `recover` is called on the thread after a handler threw, and again until it succeeds.
+  void start(std::function<void()> recover = {});
   void stop_and_join();  ///< Closes the connections on the thread, then ends it.
 
   boost::asio::io_context& context() { return context_; }

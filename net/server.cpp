@@ -44,6 +44,7 @@ struct server::parts {
 
   result<void> open();
   void accept();
+  void accept_anew();
   void on_accept(const error_code& ec, tcp::socket socket, gateway& owner);
   void turn_away(tcp::socket socket);
 
@@ -82,8 +83,18 @@ void server::parts::accept() {
   });
 }
 
-void server::parts::on_accept(const error_code& ec, tcp::socket socket, gateway& owner) {
+/// After an exception on the acceptor's thread, which may have kept a handler from accepting again: a daemon that lives
+/// and is deaf is worse than one that died.
+void server::parts::accept_anew() {
   if (!acceptor->is_open()) return;
+  error_code ignored;
+  acceptor->cancel(ignored);  // If one waits still, it must not go on beside the new one.
+  pause->cancel();
+  accept();
+}
+
+void server::parts::on_accept(const error_code& ec, tcp::socket socket, gateway& owner) {
+  if (ec == asio::error::operation_aborted || !acceptor->is_open()) return;
   const bool exhausted = ec == asio::error::no_descriptors || ec == asio::error::no_memory ||
                          ec == asio::error::no_buffer_space || ec == boost::system::errc::too_many_files_open_in_system;
   if (exhausted) {
@@ -124,7 +135,10 @@ result<std::unique_ptr<server>> server::listen(const config::settings& settings,
   auto made = std::make_unique<parts>(settings, std::move(calls));
   if (auto opened = made->open(); !opened) return opened.error();
   made->accept();
-  for (const auto& one : made->gateways) one->start();
+  const auto& first = made->gateways.front();
+  first->start([parts = made.get()] { parts->accept_anew(); });
+  for (const auto& one : made->gateways)
+    if (one != first) one->start();
   return std::unique_ptr<server>(new server(std::move(made)));
 }
 
