@@ -55,6 +55,15 @@ void gateway::stop_and_join() {
   thread_.join();
 }
 
+poster gateway::post_for(std::weak_ptr<connection> one) const {
+  return [post = post_, one = std::move(one)](std::function<void()> task) {
+    post([one, task = std::move(task)] {
+      if (auto self = one.lock()) return guarded(std::move(self), std::cref(task))();
+      task();
+    });
+  };
+}
+
 void gateway::for_each_connection(std::function<void(connection&)> task) {
   post_([this, task = std::move(task)] {
     const auto now = connections_;  // A connection may leave meanwhile.

@@ -48,6 +48,20 @@ class connection {
   virtual void drain() = 0;  ///< After the current answers; at once when idle.
 };
 
+/// Makes the handler of an operation of `self`, which it keeps alive. A connection whose handler throws is closed: it
+/// may have been left half changed.
+template <class Connection, class Task>
+auto guarded(std::shared_ptr<Connection> self, Task task) {
+  return [self = std::move(self), task = std::move(task)](const auto&... results) {
+    try {
+      task(results...);
+    } catch (...) {
+      self->close();
+      throw;
+    }
+  };
+}
+
 /// One I/O thread and the connections that it owns: all their handlers run on it, so none of them locks anything.
 class gateway {
  public:
@@ -61,6 +75,7 @@ class gateway {
   boost::asio::io_context& context() { return context_; }
   server_core& core() { return core_; }
   poster post() const { return post_; }
+  poster post_for(std::weak_ptr<connection> one) const;  ///< Its tasks are guarded while `one` lives.
 
   void adopt(boost::asio::ip::tcp::socket socket, connection_slot slot);  ///< A new client. Any thread.
   void for_each_connection(std::function<void(connection&)> task);  ///< On the gateway's thread. Any thread may ask.

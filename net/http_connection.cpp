@@ -44,7 +44,7 @@ class http_connection final : public connection, public std::enable_shared_from_
   ~http_connection() override { owner_.leave(this); }
 
   void start();
-  void close() override;
+  void close() override { cut(); }
   void drain() override;
 
  private:
@@ -126,11 +126,10 @@ void http_connection::wait_readable() {
   if (waiting_readable_ || cut_ || peer_closed_ || handed_over_) return;
   if (!reading_allowed() && !last_request_read_) return;
   waiting_readable_ = true;
-  socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](const error_code& ec) {
-    self->waiting_readable_ = false;
-    if (ec || self->cut_ || self->handed_over_) return;
-    self->on_readable();
-  });
+  socket_.async_wait(tcp::socket::wait_read, guarded(shared_from_this(), [this](const error_code& ec) {
+                       waiting_readable_ = false;
+                       if (!ec && !cut_ && !handed_over_) on_readable();
+                     }));
 }
 
 void http_connection::on_readable() {
@@ -171,15 +170,14 @@ std::shared_ptr<exchange> http_connection::open_exchange(http_request request) {
   const std::string_view given = request.header("x-request-id");
   std::string id = is_request_id(given) ? std::string(given) : fresh_request_id();
   std::weak_ptr<http_connection> weak = weak_from_this();
-  exchange::hooks hooks{.post = owner_.post(),
-                        .wake =
-                            [weak] {
-                              if (auto self = weak.lock()) self->flush();
-                            },
-                        .finished =
-                            [weak](const exchange& done) {
-                              if (auto self = weak.lock()) self->log(done);
-                            }};
+  exchange::hooks hooks;
+  hooks.post = owner_.post_for(weak);
+  hooks.wake = [weak] {
+    if (auto self = weak.lock()) self->flush();
+  };
+  hooks.finished = [weak](const exchange& done) {
+    if (auto self = weak.lock()) self->log(done);
+  };
   return exchanges_.emplace_back(std::make_shared<exchange>(std::move(request), std::move(id), std::move(hooks)));
 }
 
@@ -276,11 +274,11 @@ void http_connection::send_some() {
   ping_at_ = clock::now() + settings().sse_ping;
   arm();
   socket_.async_write_some(asio::buffer(sending_.data() + sent_, sending_.size() - sent_),
-                           [self = shared_from_this()](const error_code& ec, std::size_t bytes) {
-                             if (self->cut_) return;
-                             if (ec) return self->cut();
-                             self->on_sent(bytes);
-                           });
+                           guarded(shared_from_this(), [this](const error_code& ec, std::size_t bytes) {
+                             if (cut_) return;
+                             if (ec) return cut();
+                             on_sent(bytes);
+                           }));
 }
 
 void http_connection::on_sent(std::size_t bytes) {
@@ -319,8 +317,6 @@ void http_connection::cut() {
   error_code ignored;
   socket_.close(ignored);
 }
-
-void http_connection::close() { cut(); }
 
 void http_connection::drain() {
   if (exchanges_.empty() && !send_in_progress_ && phase_ == request_reader::phase::idle) return finish_sending();
@@ -361,11 +357,11 @@ void http_connection::arm() {
   if (soonest >= armed_for_) return;
   armed_for_ = soonest;
   timer_.expires_at(soonest);
-  timer_.async_wait([self = shared_from_this()](const error_code& ec) {
-    if (ec || self->cut_ || self->handed_over_) return;
-    self->armed_for_ = clock::time_point::max();
-    self->on_timer();
-  });
+  timer_.async_wait(guarded(shared_from_this(), [this](const error_code& ec) {
+    if (ec || cut_ || handed_over_) return;
+    armed_for_ = clock::time_point::max();
+    on_timer();
+  }));
 }
 
 void http_connection::on_timer() {
@@ -397,7 +393,8 @@ bool http_connection::peer_vanished() {
 }  // namespace
 
 void start_http(gateway& owner, tcp::socket socket, connection_slot slot) {
-  std::make_shared<http_connection>(owner, std::move(socket), std::move(slot))->start();
+  const auto one = std::make_shared<http_connection>(owner, std::move(socket), std::move(slot));
+  guarded(one, [&] { one->start(); })();
 }
 
 }  // namespace troupe::net

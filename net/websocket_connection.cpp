@@ -98,30 +98,32 @@ void websocket_connection::start() {
 
   http::request<http::empty_body> request(http::verb::get, upgrade_.target, 11);
   for (const auto& [name, value] : upgrade_.headers) request.insert(name, value);
-  socket_.async_accept(request, [self = shared_from_this()](const error_code& ec) {
-    self->owner_.core().metrics.request_finished(api::stream_path, "GET", ec ? 400 : 101, std::chrono::seconds{0});
-    if (ec) return self->cut();
-    self->draining_ = self->draining_ || self->owner_.core().draining.load();
-    if (self->draining_) return self->drain();
-    self->read();
-  });
+  socket_.async_accept(request, guarded(shared_from_this(), [this](const error_code& ec) {
+                         owner_.core().metrics.request_finished(api::stream_path, "GET", ec ? 400 : 101,
+                                                                std::chrono::seconds{0});
+                         if (ec) return cut();
+                         draining_ = draining_ || owner_.core().draining.load();
+                         if (draining_) return drain();
+                         read();
+                       }));
 }
 
 void websocket_connection::read() {
   if (over_ || reading_ || unsent_replies_ > max_unsent_replies) return;
   reading_ = true;
-  socket_.async_read(received_, [self = shared_from_this()](const error_code& ec, std::size_t) {
-    self->reading_ = false;
-    if (self->over_) return;
-    if (ec) return self->cut();
-    const auto data = self->received_.cdata();
-    if (self->socket_.got_binary())
-      self->send_text(stream::error_event({}, to_wire(error{error_kind::invalid, "messages must be text", {}})));
-    else
-      self->on_message({static_cast<const char*>(data.data()), data.size()});
-    self->received_.clear();
-    self->read();
-  });
+  socket_.async_read(
+      received_, guarded(shared_from_this(), [this](const error_code& ec, std::size_t) {
+        reading_ = false;
+        if (over_) return;
+        if (ec) return cut();
+        const auto data = received_.cdata();
+        if (socket_.got_binary())
+          send_text(stream::error_event({}, to_wire(error{error_kind::invalid, "messages must be text", {}})));
+        else
+          on_message({static_cast<const char*>(data.data()), data.size()});
+        received_.clear();
+        read();
+      }));
 }
 
 void websocket_connection::on_message(std::string_view text) {
@@ -151,9 +153,9 @@ void websocket_connection::begin(stream::start request) {
   if (!call) return fail(to_wire(call.error()));
 
   const bool streamed = call->stream;
-  owner_.core().metrics.websocket_streams_changed(1);
   streams_[request.id] = running_call::start(requests.calls(), *std::move(call), std::get<call_terms>(terms),
-                                             owner_.post(), output_of(request.id, streamed));
+                                             owner_.post_for(weak_from_this()), output_of(request.id, streamed));
+  owner_.core().metrics.websocket_streams_changed(1);
 }
 
 call_output websocket_connection::output_of(const std::string& id, bool streamed) {
@@ -216,17 +218,17 @@ void websocket_connection::send_next() {
     if (auto self = weak.lock()) self->cut();
   });
   socket_.async_write(asio::buffer(queue_.front().text),
-                      [self = shared_from_this()](const error_code& ec, std::size_t) {
-                        self->sending_ = false;
-                        if (self->over_) return;
-                        if (ec) return self->cut();
-                        outgoing sent = std::move(self->queue_.front());
-                        self->queue_.pop_front();
-                        if (!sent.is_chunk) self->unsent_replies_ -= sent.text.size();
+                      guarded(shared_from_this(), [this](const error_code& ec, std::size_t) {
+                        sending_ = false;
+                        if (over_) return;
+                        if (ec) return cut();
+                        outgoing sent = std::move(queue_.front());
+                        queue_.pop_front();
+                        if (!sent.is_chunk) unsent_replies_ -= sent.text.size();
                         if (sent.written) sent.written();
-                        self->send_next();
-                        self->read();
-                      });
+                        send_next();
+                        read();
+                      }));
 }
 
 void websocket_connection::drain() {

@@ -14,9 +14,10 @@ using testing::StartsWith;
 
 class Server : public testing::Test {
  protected:
-  void listen() {
+  void listen() { listen(actors.calls()); }
+  void listen(upstream calls) {
     settings.server.port = 0;
-    auto made = server::listen(settings, actors.calls());
+    auto made = server::listen(settings, std::move(calls));
     ASSERT_TRUE(made) << made.error().to_string();
     daemon = *std::move(made);
   }
@@ -438,6 +439,28 @@ TEST_F(Server, TurnsAwayMoreConnectionsThanItMayHave) {
     again.send(get("/health"));
     return again.read_response().starts_with("HTTP/1.1 200");
   });
+}
+
+TEST_F(Server, ClosesAConnectionWhoseHandlerThrowsAndServesTheOthers) {
+  settings.server.max_connections = 2;
+  upstream faulty = actors.calls();
+  faulty.health = []() -> actors::health_report { throw std::runtime_error("a fault of the test"); };
+  faulty.token_texts = [](const auto&) -> std::vector<std::string> { throw std::runtime_error("another"); };
+  listen(faulty);
+  socket_client stream(daemon->port());
+  stream.send(post("/generate", generate_stream));
+  auto& request = actors.wait_for(0);
+  request.sink(started());
+  const std::string texts = post("/tokenize", R"({"prompt":"abc","return_token_strs":true})");  // From a posted task.
+  for (const std::string& fatal : {get("/health"), texts, get("/health"), texts})
+    eventually([&] {  // The one before may still have the place.
+      socket_client client(daemon->port());
+      client.send(fatal);
+      return client.closed_by_server();
+    });
+  request.sink(finished(0));
+  request.sink(done(1, 0));
+  EXPECT_THAT(stream.read_until("[DONE]"), StartsWith("HTTP/1.1 200"));
 }
 
 TEST_F(Server, EndsBusyConnectionsAfterTheirAnswerWhenItStopsAccepting) {

@@ -71,6 +71,12 @@ class socket_client {
     return head + read_exactly(std::stoul(head.substr(at + 16)));
   }
 
+  /// Whether the server closes without another byte.
+  bool closed_by_server() {
+    char byte = 0;
+    return ::recv(fd_, &byte, 1, 0) == 0;
+  }
+
   void close_sending() { ::shutdown(fd_, SHUT_WR); }
   void close() {
     if (fd_ >= 0) ::close(fd_);
