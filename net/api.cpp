@@ -7,7 +7,6 @@
 #include <array>
 #include <boost/json/serialize.hpp>
 #include <charconv>
-#include <random>
 
 #include "net/codec/chat.hpp"
 #include "net/codec/completions.hpp"
@@ -326,22 +325,6 @@ std::variant<call_terms, wire_error> api::terms_of(const http_request& request, 
   terms.store_in_cache = cache.find("no-store") == std::string_view::npos;
   terms.use_cache = terms.store_in_cache && cache.find("no-cache") == std::string_view::npos;
   return terms;
-}
-
-bool is_request_id(std::string_view text) {
-  return !text.empty() && text.size() <= 128 &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
-}
-
-std::string fresh_request_id() {
-  thread_local std::mt19937_64 source{(std::uint64_t{std::random_device{}()} << 32) ^ std::random_device{}()};
-  static constexpr std::string_view digits = "0123456789abcdef";
-  std::string id;
-  for (int word = 0; word < 2; ++word) {
-    std::uint64_t bits = source();
-    for (int i = 0; i < 16; ++i, bits >>= 4) id += digits[bits & 15];
-  }
-  return id;
 }
 
 std::int64_t unix_seconds() {

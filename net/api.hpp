@@ -39,9 +39,6 @@ class api {
   upstream calls_;
 };
 
-/// A request id that a client may choose: 1 to 128 printable ASCII characters.
-bool is_request_id(std::string_view text);
-std::string fresh_request_id();
 std::int64_t unix_seconds();
 
 }  // namespace troupe::net

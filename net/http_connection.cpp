@@ -10,6 +10,7 @@
 
 #include "net/gateway.hpp"
 #include "net/http/request_reader.hpp"
+#include "net/request_id.hpp"
 
 namespace troupe::net {
 namespace {
@@ -167,8 +168,7 @@ void http_connection::read_requests() {
 }
 
 std::shared_ptr<exchange> http_connection::open_exchange(http_request request) {
-  const std::string_view given = request.header("x-request-id");
-  std::string id = is_request_id(given) ? std::string(given) : fresh_request_id();
+  std::string id = request_id_or_fresh(request.header("x-request-id"));
   std::weak_ptr<http_connection> weak = weak_from_this();
   exchange::hooks hooks;
   hooks.post = owner_.post_for(weak);
@@ -248,7 +248,6 @@ void http_connection::flush() {
     exchange& first = *exchanges_.front();
     if (first.has_output()) {
       sending_ = first.take_output(when_sent_);
-      sent_ = 0;
       send_in_progress_ = true;
       return send_some();
     }

@@ -9,6 +9,7 @@
 
 #include "net/codec/stream.hpp"
 #include "net/gateway.hpp"
+#include "net/request_id.hpp"
 
 namespace troupe::net {
 namespace {
@@ -33,9 +34,8 @@ class websocket_connection final : public connection, public std::enable_shared_
         slot_(std::move(slot)),
         socket_(std::move(socket)),
         upgrade_(upgrade),
+        id_(request_id_or_fresh(upgrade_.header("x-request-id"))),
         write_timer_(owner.context()) {
-    const std::string_view given = upgrade_.header("x-request-id");
-    id_ = is_request_id(given) ? std::string(given) : fresh_request_id();
     window_ = std::make_shared<flow_window>(static_cast<std::int64_t>(owner.core().settings().stream_window_bytes));
     owner_.enter(this);
   }

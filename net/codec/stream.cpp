@@ -9,13 +9,12 @@
 #include "net/codec/chat.hpp"
 #include "net/codec/completions.hpp"
 #include "net/codec/generate.hpp"
+#include "net/request_id.hpp"
 
 namespace troupe::net::stream {
 namespace {
 
 namespace json = boost::json;
-
-constexpr std::size_t max_id_bytes = 128;
 
 struct request_type {
   std::string_view name;
@@ -23,11 +22,6 @@ struct request_type {
 };
 constexpr std::array<request_type, 3> request_types{
     {{"generate", parse_generate}, {"completion", parse_completion}, {"chat", parse_chat}}};
-
-bool is_id(std::string_view text) {
-  return !text.empty() && text.size() <= max_id_bytes &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
-}
 
 fault invalid(std::string id, std::string message, std::string place) {
   return {std::move(id), {error_kind::invalid, std::move(message), std::move(place)}};
@@ -54,7 +48,7 @@ message parse(std::string_view text, std::size_t max_depth) {
   if (in.failure()) return fault{id.value_or(""), *in.failure()};
   if (!type) return invalid(id.value_or(""), "is required", "type");
   if (*type == "ping") return ping{};
-  if (!id || !is_id(*id)) return invalid({}, "must be 1 to 128 printable ASCII characters", "id");
+  if (!id || !is_request_id(*id)) return invalid({}, "must be 1 to 128 printable ASCII characters", "id");
   if (*type == "cancel") return cancel{*id};
 
   const auto found =
