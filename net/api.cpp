@@ -26,10 +26,6 @@ http_response json_response(const json::object& body, unsigned status = 200) {
   return {.status = status, .body = json::serialize(body) + "\n"};
 }
 
-wire_error wire(unsigned status, std::string code, std::string message, std::string param = {}) {
-  return {.status = status, .code = std::move(code), .message = std::move(message), .param = std::move(param)};
-}
-
 // ---------------------------------------------------------------------------------------------------------------------
 // What every POST is asked before its fields are read.
 
@@ -190,7 +186,8 @@ void version_of(const api&, const exchange_ptr& to) { to->respond(json_response(
 void index(const api& self, const exchange_ptr& to);
 
 void upgrade_required(const api&, const exchange_ptr& to) {
-  http_response response = error_response(wire(426, "upgrade_required", "this path speaks WebSocket; see docs/api.md"));
+  http_response response =
+      error_response(wire_error{426, "upgrade_required", "this path speaks WebSocket; see docs/api.md"});
   response.headers.emplace_back("Upgrade", "websocket");
   to->respond(std::move(response));
 }
@@ -262,10 +259,11 @@ std::optional<wire_error> check_media_type(const http_request& request) {
   const bool is_utf8 = compact.empty() || !equal_ignoring_case(compact.substr(0, 9), ";charset=") ||
                        equal_ignoring_case(compact.substr(9), "utf-8");
   if (!is_json || !is_utf8)
-    return wire(415, "unsupported_media_type", "the body must be JSON in UTF-8: send Content-Type: application/json");
+    return wire_error{415, "unsupported_media_type",
+                      "the body must be JSON in UTF-8: send Content-Type: application/json"};
   const std::string_view coding = request.header("content-encoding");
   if (!coding.empty() && !equal_ignoring_case(coding, "identity"))
-    return wire(415, "unsupported_media_type", "the body must not be compressed");
+    return wire_error{415, "unsupported_media_type", "the body must not be compressed"};
   return std::nullopt;
 }
 
@@ -293,7 +291,7 @@ void api::handle(const std::shared_ptr<exchange>& to) const {
                                   "there is nothing at " + std::string(path.substr(0, 200)) + "; GET / lists the paths",
                                   {}}));
   http_response response = error_response(
-      wire(405, "method_not_allowed", request.method.substr(0, 20) + " is not allowed here; allowed: " + allow));
+      wire_error{405, "method_not_allowed", request.method.substr(0, 20) + " is not allowed here; allowed: " + allow});
   response.headers.emplace_back("Allow", allow + ", OPTIONS");
   to->respond(std::move(response));
 }
@@ -316,8 +314,8 @@ std::variant<call_terms, wire_error> api::terms_of(const http_request& request, 
     std::int32_t ms = 0;
     const auto [end, fault] = std::from_chars(asked.data(), asked.data() + asked.size(), ms);
     if (fault != std::errc{} || end != asked.data() + asked.size() || ms <= 0)
-      return wire(400, "invalid_request", "X-Request-Timeout-Ms: must be a whole number of milliseconds above 0",
-                  "X-Request-Timeout-Ms");
+      return wire_error{400, "invalid_request", "X-Request-Timeout-Ms: must be a whole number of milliseconds above 0",
+                        "X-Request-Timeout-Ms"};
     terms.deadline = std::min(terms.deadline, now + std::chrono::milliseconds(ms));
   }
   terms.queue_deadline = std::min(terms.deadline, now + settings_.limits.queue_deadline);

@@ -72,9 +72,7 @@ json::value stop_reason_json(const actors::generation_finished& end) {
   return nullptr;
 }
 
-std::string_view finish_reason_text(const actors::generation_finished& end) {
-  return end.reason == actors::finish_reason::stop ? "stop" : "length";
-}
+std::string_view finish_reason_text(const actors::generation_finished& end) { return to_string(end.reason); }
 
 json::array ids_json(std::span<const token_id> ids) { return json::array(ids.begin(), ids.end()); }
 

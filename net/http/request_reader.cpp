@@ -18,33 +18,30 @@ using parser_type = http::request_parser<http::string_body>;
 
 std::string text_of(boost::beast::string_view view) { return {view.data(), view.size()}; }
 
-wire_error failure(unsigned status, std::string code, std::string message) {
-  return {.status = status, .code = std::move(code), .message = std::move(message)};
-}
-
 wire_error explain(const beast::error_code& ec, const request_limits& limits) {
   if (ec == http::error::header_limit)
-    return failure(431, "header_too_large",
-                   "the request's header is larger than " + std::to_string(limits.header_bytes) + " bytes");
+    return wire_error{431, "header_too_large",
+                      "the request's header is larger than " + std::to_string(limits.header_bytes) + " bytes"};
   if (ec == http::error::body_limit)
-    return failure(413, "request_too_large",
-                   "the request's body is larger than " + std::to_string(limits.body_bytes) + " bytes");
-  if (ec == http::error::bad_version) return failure(505, "bad_version", "only HTTP/1.0 and HTTP/1.1 are spoken here");
-  return failure(400, "bad_request", "the request is not well-formed HTTP: " + ec.message());
+    return wire_error{413, "request_too_large",
+                      "the request's body is larger than " + std::to_string(limits.body_bytes) + " bytes"};
+  if (ec == http::error::bad_version)
+    return wire_error{505, "bad_version", "only HTTP/1.0 and HTTP/1.1 are spoken here"};
+  return wire_error{400, "bad_request", "the request is not well-formed HTTP: " + ec.message()};
 }
 
 /// What Beast lets pass and RFC 9112 does not.
 std::optional<wire_error> check_header(const http::request_header<>& header, bool chunked) {
   const auto codings = header.equal_range(http::field::transfer_encoding);
   if (codings.first != codings.second) {
-    if (header.version() < 11) return failure(400, "bad_request", "HTTP/1.0 has no Transfer-Encoding");
+    if (header.version() < 11) return wire_error{400, "bad_request", "HTTP/1.0 has no Transfer-Encoding"};
     if (!chunked || std::next(codings.first) != codings.second || !beast::iequals(codings.first->value(), "chunked"))
-      return failure(501, "bad_transfer_encoding", "the only transfer coding known here is chunked");
+      return wire_error{501, "bad_transfer_encoding", "the only transfer coding known here is chunked"};
   }
   if (header.version() >= 11 && header.count(http::field::host) != 1)
-    return failure(400, "bad_request", "a request must have exactly one Host header");
+    return wire_error{400, "bad_request", "a request must have exactly one Host header"};
   if (const auto expected = header[http::field::expect]; !expected.empty() && !beast::iequals(expected, "100-continue"))
-    return failure(417, "expectation_failed", "the only expectation known here is 100-continue");
+    return wire_error{417, "expectation_failed", "the only expectation known here is 100-continue"};
   return std::nullopt;
 }
 
@@ -103,7 +100,7 @@ std::optional<wire_error> request_reader::parts::check_framing(std::size_t unpar
   if (!parser->is_header_done() || !parser->chunked()) return std::nullopt;
   const std::uint64_t body = parser->get().body().size();
   if (body_received + unparsed - body <= most_framing(limits, body)) return std::nullopt;
-  return failure(431, "header_too_large", "the chunks' extensions or trailers are too large");
+  return wire_error{431, "header_too_large", "the chunks' extensions or trailers are too large"};
 }
 
 request_reader::request_reader(request_limits limits) : parts_(std::make_unique<parts>()) { parts_->limits = limits; }
