@@ -1,5 +1,6 @@
 #include "net/server.hpp"
 
+#include <algorithm>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
@@ -31,6 +32,30 @@ error cannot_listen(const std::string& host, std::uint16_t port, const error_cod
   else
     message += "; choose another address with --host";
   return {error_kind::io, std::move(message), "server.port"};
+}
+
+error_code listen_at(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
+  error_code ec;
+  acceptor.close(ec);  // From an earlier attempt.
+  acceptor.open(endpoint.protocol(), ec);
+  if (!ec) acceptor.set_option(tcp::acceptor::reuse_address(true), ec);
+  if (!ec) acceptor.bind(endpoint, ec);
+  if (!ec) acceptor.listen(asio::socket_base::max_listen_connections, ec);
+  return ec;
+}
+
+/// A name may have several addresses, not all of them usable: "localhost" has ::1 also where IPv6 is off. Listens at
+/// the first that can be had, IPv4's first, or says why the first of all could not. A taken port ends the search:
+/// clients of that name would reach the program that has it.
+error_code listen_at_any(tcp::acceptor& acceptor, std::vector<tcp::endpoint> endpoints) {
+  std::stable_partition(endpoints.begin(), endpoints.end(), [](const auto& one) { return one.address().is_v4(); });
+  error_code first;
+  for (const tcp::endpoint& endpoint : endpoints) {
+    const error_code ec = listen_at(acceptor, endpoint);
+    if (!ec || ec == asio::error::address_in_use) return ec;
+    if (!first) first = ec;
+  }
+  return first;
 }
 
 }  // namespace
@@ -66,11 +91,7 @@ result<void> server::parts::open() {
   if (ec || found.empty())
     return error{error_kind::io, "'" + settings.host + "' is no address of this machine: " + ec.message(),
                  "server.host"};
-  const tcp::endpoint endpoint = found.begin()->endpoint();
-  acceptor->open(endpoint.protocol(), ec);
-  if (!ec) acceptor->set_option(tcp::acceptor::reuse_address(true), ec);
-  if (!ec) acceptor->bind(endpoint, ec);
-  if (!ec) acceptor->listen(asio::socket_base::max_listen_connections, ec);
+  ec = listen_at_any(*acceptor, {found.begin(), found.end()});
   if (ec) return cannot_listen(settings.host, settings.port, ec);
   port = acceptor->local_endpoint(ec).port();
   return {};

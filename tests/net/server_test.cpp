@@ -75,6 +75,17 @@ TEST_F(Server, SaysThatAPortIsTakenAndWhatToDo) {
   EXPECT_FALSE(server::listen(same, other.calls()));
 }
 
+TEST_F(Server, ListensAtIpv4WhereANameHasSeveralAddresses) {
+  settings.server.host = "localhost";
+  listen();
+  EXPECT_THAT(exchange_of(get("/health")), StartsWith("HTTP/1.1 200"));  // At 127.0.0.1.
+  config::settings same = settings;
+  same.server.port = daemon->port();
+  const auto second = server::listen(same, scripted_upstream().calls());
+  ASSERT_FALSE(second);
+  EXPECT_THAT(second.error().message, HasSubstr("another program uses the port"));
+}
+
 TEST_F(Server, AnswersPipelinedRequestsInTheirOrder) {
   listen();
   socket_client client(daemon->port());
