@@ -319,9 +319,8 @@ std::variant<call_terms, wire_error> api::terms_of(const http_request& request, 
     terms.deadline = std::min(terms.deadline, now + std::chrono::milliseconds(ms));
   }
   terms.queue_deadline = std::min(terms.deadline, now + settings_.limits.queue_deadline);
-  const std::string_view cache = request.header("cache-control");
-  terms.store_in_cache = cache.find("no-store") == std::string_view::npos;
-  terms.use_cache = terms.store_in_cache && cache.find("no-cache") == std::string_view::npos;
+  terms.store_in_cache = !request.has_directive("cache-control", "no-store");
+  terms.use_cache = terms.store_in_cache && !request.has_directive("cache-control", "no-cache");
   return terms;
 }
 

@@ -17,6 +17,24 @@ void append_header(std::string& head, std::string_view name, std::string_view va
   head += "\r\n";
 }
 
+std::string_view trimmed(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+  return text.substr(0, text.find_last_not_of(" \t") + 1);
+}
+
+/// Cuts the first element off a list; a comma in a quoted string is part of one (RFC 9110, 5.6).
+std::string_view take_element(std::string_view& list) {
+  bool quoted = false;
+  std::size_t end = 0;
+  for (; end < list.size() && (quoted || list[end] != ','); ++end) {
+    if (list[end] == '"') quoted = !quoted;
+    if (quoted && list[end] == '\\') ++end;
+  }
+  const std::string_view element = list.substr(0, end);
+  list.remove_prefix(std::min(end + 1, list.size()));
+  return trimmed(element);
+}
+
 }  // namespace
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) {
@@ -28,6 +46,17 @@ std::string_view http_request::header(std::string_view name) const {
   const auto found =
       std::find_if(headers.begin(), headers.end(), [&](const auto& h) { return equal_ignoring_case(h.first, name); });
   return found == headers.end() ? std::string_view() : std::string_view(found->second);
+}
+
+bool http_request::has_directive(std::string_view name, std::string_view directive) const {
+  for (const auto& [header, value] : headers) {
+    if (!equal_ignoring_case(header, name)) continue;
+    for (std::string_view rest = value; !rest.empty();) {
+      const std::string_view element = take_element(rest);
+      if (equal_ignoring_case(element.substr(0, element.find('=')), directive)) return true;
+    }
+  }
+  return false;
 }
 
 std::string_view http_request::path() const {

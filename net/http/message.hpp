@@ -21,6 +21,8 @@ struct http_request {
 
   /// The first header of that name in any case; empty when absent.
   std::string_view header(std::string_view name) const;
+  /// Whether the headers of that name hold this directive, with a value or without (RFC 9111, 5.2). In any case.
+  bool has_directive(std::string_view name, std::string_view directive) const;
   std::string_view path() const;  ///< The target without its query.
 };
 

@@ -414,6 +414,22 @@ TEST_F(Server, PassesDeadlinesAndCacheWishes) {
   EXPECT_THAT(exchange_of(post("/generate", generate, "X-Request-Timeout-Ms: -1\r\n")), StartsWith("HTTP/1.1 400"));
 }
 
+TEST_F(Server, ReadsCacheWishesInAnyCaseAndFromEveryLine) {
+  listen();
+  std::size_t requests = 0;
+  const auto wishes = [&](std::string_view headers) {
+    socket_client client(daemon->port());
+    client.send(post("/generate", generate, headers));
+    const auto& request = actors.wait_for(requests++).request;
+    return std::pair(request.use_cache, request.store_in_cache);
+  };
+  const std::pair as_usual(true, true), computed(false, true), not_kept(false, false);
+  EXPECT_EQ(wishes("Cache-Control: max-age=0 , No-Cache\r\n"), computed);
+  EXPECT_EQ(wishes("Cache-Control: no-cache\r\ncache-control: ,NO-STORE\r\n"), not_kept);
+  EXPECT_EQ(wishes("Cache-Control: x=\"a\\\", no-store\", no-cache=\"y\"\r\n"), computed);
+  EXPECT_EQ(wishes("Cache-Control: no-caches, x=\"no-store\", y=no-store\r\n"), as_usual);
+}
+
 TEST_F(Server, SaysThatItIsLoadingWhileHealthIsGreen) {
   actors.loaded = false;
   actors.health.state = actors::health_report::state_kind::loading;
