@@ -12,6 +12,18 @@ namespace {
 constexpr std::uint64_t usual_answer_tokens = 256;
 constexpr std::uint64_t bytes_per_token = 4;
 
+/// What a template may write of a value: messages, tools, documents. Its depth was bounded when it was parsed.
+std::uint64_t text_bytes(const boost::json::value& value) {
+  constexpr std::uint64_t punctuation = 4;
+  std::uint64_t bytes = punctuation;
+  if (const auto* text = value.if_string()) bytes += text->size();
+  if (const auto* list = value.if_array())
+    for (const auto& item : *list) bytes += text_bytes(item);
+  if (const auto* object = value.if_object())
+    for (const auto& member : *object) bytes += member.key().size() + text_bytes(member.value());
+  return bytes;
+}
+
 /// Prompt and answers, before the prompt is tokenized: a text's bytes are a good guess.
 engine::demand demand_of(const generation_request& request, std::uint32_t max_context) {
   std::uint64_t prompt = 0;
@@ -21,12 +33,8 @@ engine::demand demand_of(const generation_request& request, std::uint32_t max_co
     prompt = ids->size();
   } else {
     prompt = 64;  // the template's own words
-    const auto& variables = std::get<chat_prompt>(request.prompt).variables;
-    if (const auto* messages = variables.if_contains("messages"); messages != nullptr && messages->is_array())
-      for (const auto& message : messages->get_array())
-        if (const auto* object = message.if_object())
-          for (const auto& member : *object)
-            if (member.value().is_string()) prompt += member.value().get_string().size() / bytes_per_token + 1;
+    for (const auto& member : std::get<chat_prompt>(request.prompt).variables)
+      prompt += text_bytes(member.value()) / bytes_per_token;
   }
   // More than the context is refused once the prompt is known, however full the server is.
   const std::uint64_t answer = std::min<std::uint64_t>(request.max_tokens.value_or(usual_answer_tokens), max_context);

@@ -16,6 +16,9 @@ using self_pointer = batch_collector_actor::stateful_pointer<batch_collector_sta
 /// How soon to look again at sequences whose clients do not read, or whose executor is being restarted.
 constexpr std::chrono::milliseconds look_again{10};
 
+/// Steps whose tokens the dispatcher has not yet taken.
+constexpr std::int64_t most_updates = 64;
+
 void set_alarm(self_pointer self, const house& shared, steady_time at) {
   const steady_time now = shared.clock();
   if (self->state.alarm && *self->state.alarm <= at && *self->state.alarm > now) return;
@@ -36,7 +39,11 @@ void hand_on(self_pointer self, const house& shared) {
 
 void work(self_pointer self, const house_ptr& shared) {
   auto& core = *self->state.core;
-  const auto job = core.next_step(shared->clock());
+  core.sweep(shared->clock());
+  // A step that nobody can run is not planned: its sequences would count as begun. Nor is one whose tokens nobody
+  // takes.
+  const bool can_run = shared->at(&house::executor).alive && shared->dispatcher_stage->depth() < most_updates;
+  const auto job = can_run ? core.next_step(shared->clock()) : nullptr;
   hand_on(self, *shared);
   if (!job) {
     if (core.step_out() || core.idle()) return;

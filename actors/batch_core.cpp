@@ -92,8 +92,8 @@ void batch_core::drop(const engine::dropped_sequence& dropped) {
     case engine::drop_reason::cancelled:
       return fail(id, {error_kind::cancelled, "the client went away", "batch_collector"});
     case engine::drop_reason::deadline:
-      return fail(id,
-                  {error_kind::deadline_exceeded, "the deadline passed before the answer was complete", "executor"});
+      return fail(id, {error_kind::deadline_exceeded, "the deadline passed before the answer was complete",
+                       dropped.started ? "executor" : "batch_collector"});
     case engine::drop_reason::queue_deadline:
       return fail(id, {error_kind::deadline_exceeded, "the request waited too long for a place in the batch", "queue"});
   }
@@ -136,10 +136,15 @@ bool batch_core::waits_for_clients() const {
   });
 }
 
-step_job_ptr batch_core::next_step(steady_time now) {
-  if (step_out_) return nullptr;
+void batch_core::sweep(steady_time now) {
+  if (step_out_) return;
   for (const auto& dropped : scheduler_.sweep(now)) drop(dropped);
   forget_ended();
+  update_gauges();
+}
+
+step_job_ptr batch_core::next_step(steady_time now) {
+  if (step_out_) return nullptr;
   const auto items = scheduler_.plan(now, next_suspect());
   update_gauges();
   if (items.empty()) return nullptr;

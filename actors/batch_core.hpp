@@ -25,6 +25,8 @@ class batch_core {
   void add(request_ptr context, ticket_ptr held, steady_time now);
   /// A stop string ended a choice.
   void stop(request_id id, std::uint32_t choice, steady_time now);
+  /// Ends what is late or not wanted any more, unless a step is out.
+  void sweep(steady_time now);
   /// The next step, or null. There is at most one step out.
   step_job_ptr next_step(steady_time now);
   /// The step came back.
@@ -44,7 +46,6 @@ class batch_core {
   /// Whether all that is left to do is paused by clients that do not read.
   bool waits_for_clients() const;
   std::optional<steady_time> wake_at() const { return scheduler_.wake_at(); }
-  std::uint32_t pages_used() const { return pages_.used(); }
   const engine::step_scheduler& scheduler() const { return scheduler_; }
 
  private:

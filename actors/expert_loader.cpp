@@ -12,6 +12,13 @@ struct expert_loader_state {
 
 namespace {
 
+/// An expert that cannot be loaded ends neither the loader nor the way of the others.
+result<void> load(engine::backend& backend, expert_id id) try {
+  return backend.load_expert(id);
+} catch (const std::exception& failure) {
+  return error{error_kind::internal, std::string("the backend threw: ") + failure.what(), "expert_loader"};
+}
+
 expert_loader_actor::behavior_type run_expert_loader(expert_loader_actor::stateful_pointer<expert_loader_state> self,
                                                      house_ptr shared) {
   log_exceptions(self);
@@ -32,7 +39,7 @@ expert_loader_actor::behavior_type run_expert_loader(expert_loader_actor::statef
         if (!next) return;
         const ticket_ptr held = enter_admitted(shared->loader_stage);
         held->begin();
-        if (auto loaded = shared->backend->load_expert(*next); !loaded) {
+        if (auto loaded = load(*shared->backend, *next); !loaded) {
           // The request that needs this expert will fail with this error; the others go on.
           spdlog::warn("expert {} of layer {} cannot be loaded: {}", next->index, next->layer,
                        loaded.error().to_string());

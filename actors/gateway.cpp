@@ -17,6 +17,13 @@ constexpr std::chrono::seconds deadline_grace{1};
 /// A request that was at work when so many stages died is taken to be the reason.
 constexpr unsigned most_deaths = 3;
 
+/// Ends a request that no stage will end.
+void give_up(house& shared, const request_ptr& context, error why) {
+  context->fail(std::move(why));
+  // The dispatcher may know its text, and the collector that would tell it to forget may be dead.
+  caf::anon_send(shared.get(&house::dispatcher), forget_atom::value, context);
+}
+
 /// Hands over again what was handed to a stage that has died since.
 void recover(house& shared) {
   std::vector<request_ptr> lost;
@@ -31,9 +38,10 @@ void recover(house& shared) {
     const hop died_of = context->in_work.exchange(hop::none);
     if (died_of != hop::none || !anyone_worked) ++context->deaths;
     if (context->deaths >= most_deaths) {
-      context->fail({error_kind::internal,
-                     "the stage that worked on this request died " + std::to_string(context->deaths) + " times",
-                     to_string(died_of == hop::none ? at : died_of)});
+      give_up(shared, context,
+              {error_kind::internal,
+               "the stage that worked on this request died " + std::to_string(context->deaths) + " times",
+               to_string(died_of == hop::none ? at : died_of)});
       continue;
     }
     if (at == hop::memory_cache) context->begin_again();  // a kept answer may have gone out in part
@@ -41,13 +49,21 @@ void recover(house& shared) {
   }
 }
 
-/// What no stage answered in time was lost.
+bool passed(steady_time deadline, steady_time now) {
+  return deadline != no_deadline && now >= deadline + deadline_grace;
+}
+
+/// What no stage answered in time was lost, or lies in front of one that hangs.
 void end_what_is_late(house& shared) {
   const steady_time now = shared.clock();
   for (const auto& context : shared.requests.all()) {
-    if (context->request.deadline == no_deadline || now < context->request.deadline + deadline_grace) continue;
-    context->fail({error_kind::deadline_exceeded, "the deadline passed before the answer was complete",
-                   to_string(context->at.load().stage)});
+    const auto& request = context->request;
+    if (passed(request.deadline, now))
+      give_up(shared, context,
+              {error_kind::deadline_exceeded, "the deadline passed before the answer was complete",
+               to_string(context->at.load().stage)});
+    else if (!*request.call->begun && passed(request.queue_deadline, now))
+      give_up(shared, context, {error_kind::deadline_exceeded, "the request waited too long", "queue"});
   }
 }
 

@@ -10,8 +10,8 @@ void send(const post<Handle>& to, whereabouts at, Atom what, const request_ptr& 
   caf::anon_send(to.handle, what, context, std::move(entered));
 }
 
-const std::shared_ptr<stage>& stage_of(const house& shared, hop to) {
-  switch (to) {
+const std::shared_ptr<stage>& stage_of(const house& shared, const whereabouts& to) {
+  switch (to.stage) {
     case hop::gateway:
       return shared.gateway_stage;
     case hop::admission:
@@ -19,7 +19,7 @@ const std::shared_ptr<stage>& stage_of(const house& shared, hop to) {
     case hop::memory_cache:
       return shared.cache_stage;
     case hop::preparer:
-      return shared.preparer_stage;
+      return shared.preparer_stages[to.preparer];
     default:
       return shared.collector_stage;
   }
@@ -28,13 +28,14 @@ const std::shared_ptr<stage>& stage_of(const house& shared, hop to) {
 }  // namespace
 
 void hand_over(house& shared, const request_ptr& context, hop to) {
-  const auto& next = stage_of(shared, to);
+  whereabouts at{.stage = to};
+  if (to == hop::preparer) at.preparer = shared.next_preparer();
+  const auto& next = stage_of(shared, at);
   const bool admitted = to != hop::gateway && to != hop::admission;
   auto entered = admitted ? enter_admitted(next) : enter(next);
   if (!entered)
     return context->fail({error_kind::overloaded, "the mailbox of the next stage is full", next->name()},
                          next->retry_after());
-  whereabouts at{.stage = to};
   switch (to) {
     case hop::gateway:
       return send(shared.at(&house::gateway), at, submit_atom::value, context, std::move(entered));
@@ -43,7 +44,6 @@ void hand_over(house& shared, const request_ptr& context, hop to) {
     case hop::memory_cache:
       return send(shared.at(&house::memory_cache), at, look_up_atom::value, context, std::move(entered));
     case hop::preparer:
-      at.preparer = shared.next_preparer();
       return send(shared.preparer(at.preparer), at, prepare_atom::value, context, std::move(entered));
     case hop::batch_collector:
       at.dispatcher_life = static_cast<std::uint16_t>(shared.at(&house::dispatcher).life);

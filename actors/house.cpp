@@ -1,5 +1,7 @@
 #include "actors/house.hpp"
 
+#include <algorithm>
+
 namespace troupe::actors {
 namespace {
 
@@ -11,14 +13,15 @@ constexpr std::int64_t largest_call = 1024;
 }  // namespace
 
 house::house(const config::settings& configured, clock_function now) : settings(configured), clock(std::move(now)) {
-  const auto make = [this](const char* name, std::int64_t bound) {
-    return std::make_shared<stage>(name, bound, measured, clock);
+  const auto make = [this](std::string name, std::int64_t bound) {
+    return std::make_shared<stage>(std::move(name), bound, measured, clock);
   };
   const std::int64_t queue = settings.limits.max_queued_requests;
   gateway_stage = make("gateway", 4 * queue + largest_call);
   admission_stage = make("admission", 4 * queue + largest_call);
   cache_stage = make("memory_cache", admitted_only);
-  preparer_stage = make("preparer", queue + 64);
+  for (std::uint32_t i = 0; i < std::max<std::uint32_t>(1, settings.limits.preparers); ++i)
+    preparer_stages.push_back(make("preparer " + std::to_string(i), queue + 64));
   collector_stage = make("batch_collector", admitted_only);
   executor_stage = make("executor", admitted_only);
   dispatcher_stage = make("dispatcher", admitted_only);
@@ -26,13 +29,19 @@ house::house(const config::settings& configured, clock_function now) : settings(
 }
 
 std::vector<std::shared_ptr<stage>> house::stages() const {
-  return {gateway_stage,   admission_stage, cache_stage,      preparer_stage,
-          collector_stage, executor_stage,  dispatcher_stage, loader_stage};
+  std::vector<std::shared_ptr<stage>> out{gateway_stage, admission_stage, cache_stage};
+  out.insert(out.end(), preparer_stages.begin(), preparer_stages.end());
+  out.insert(out.end(), {collector_stage, executor_stage, dispatcher_stage, loader_stage});
+  return out;
 }
 
-std::uint8_t house::next_preparer() {
+std::uint8_t house::next_preparer() const {
   const std::lock_guard lock(handles_);
-  return preparers_.empty() ? std::uint8_t{0} : static_cast<std::uint8_t>(turn_++ % preparers_.size());
+  const auto load = [this](std::size_t i) { return std::pair(!preparers_[i].alive, preparer_stages[i]->depth()); };
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < preparers_.size(); ++i)
+    if (load(i) < load(best)) best = i;
+  return static_cast<std::uint8_t>(best);
 }
 
 post<preparer_actor> house::preparer(std::size_t index) const {
@@ -43,7 +52,12 @@ post<preparer_actor> house::preparer(std::size_t index) const {
 void house::put_preparer(std::size_t index, preparer_actor handle) {
   const std::lock_guard lock(handles_);
   if (index >= preparers_.size()) preparers_.resize(index + 1);
-  preparers_[index] = {std::move(handle), preparers_[index].life + 1};
+  preparers_[index] = {std::move(handle), preparers_[index].life + 1, true};
+}
+
+void house::preparer_died(std::size_t index) {
+  const std::lock_guard lock(handles_);
+  preparers_[index].alive = false;
 }
 
 bool house::lost(const whereabouts& at) const {

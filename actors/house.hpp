@@ -15,11 +15,12 @@
 
 namespace troupe::actors {
 
-/// A stage's present handle, and how many times that stage was started.
+/// A stage's present handle, how many times that stage was started, and whether it lives as far as is known.
 template <class Handle>
 struct post {
   Handle handle;
   std::uint32_t life = 0;
+  bool alive = false;
 };
 
 /// What all stages of one service share: the settings, the model, the stages' credits and the present handle of each
@@ -43,8 +44,9 @@ class house {
   std::uint32_t max_context = 0;
 
   // Credits, in the order of a request's way.
-  std::shared_ptr<stage> gateway_stage, admission_stage, cache_stage, preparer_stage, collector_stage, executor_stage,
-      dispatcher_stage, loader_stage;
+  std::shared_ptr<stage> gateway_stage, admission_stage, cache_stage;
+  std::vector<std::shared_ptr<stage>> preparer_stages;  ///< One for each: the one that hangs is seen and passed over.
+  std::shared_ptr<stage> collector_stage, executor_stage, dispatcher_stage, loader_stage;
   std::vector<std::shared_ptr<stage>> stages() const;
 
   template <class Handle>
@@ -60,12 +62,18 @@ class house {
   void put(post<Handle> house::*which, Handle handle) {
     const std::lock_guard lock(handles_);
     auto& place = this->*which;
-    place = {std::move(handle), place.life + 1};
+    place = {std::move(handle), place.life + 1, true};
   }
-  /// Which preparer is next: each in turn.
-  std::uint8_t next_preparer();
+  template <class Handle>
+  void died(post<Handle> house::*which) {
+    const std::lock_guard lock(handles_);
+    (this->*which).alive = false;
+  }
+  /// Which preparer is next: of those that live, one with the least to do.
+  std::uint8_t next_preparer() const;
   post<preparer_actor> preparer(std::size_t index) const;
   void put_preparer(std::size_t index, preparer_actor handle);
+  void preparer_died(std::size_t index);
   /// Whether the stage that a request was handed to has died since.
   bool lost(const whereabouts& at) const;
   /// Forgets all handles, so that actors without other owners can end.
@@ -93,7 +101,6 @@ class house {
  private:
   mutable std::mutex handles_;
   std::vector<post<preparer_actor>> preparers_;
-  std::size_t turn_ = 0;
   mutable std::mutex counts_;
   std::unique_ptr<engine::expert_stats> stats_;
 };

@@ -77,9 +77,9 @@ using gateway_actor = caf::typed_actor<caf::reacts_to<submit_atom, request_ptr, 
 /// Lets requests in or tells them when to come back.
 using admission_actor =
     caf::typed_actor<caf::reacts_to<enter_atom, request_ptr, ticket_ptr>, caf::reacts_to<ended_atom, request_ptr>>;
-/// The result cache's first tier.
-using memory_cache_actor =
-    caf::typed_actor<caf::reacts_to<look_up_atom, request_ptr, ticket_ptr>, caf::reacts_to<store_atom, request_ptr>>;
+/// The result cache's first tier. `tick`: clients that had no room for their kept answers may have some now.
+using memory_cache_actor = caf::typed_actor<caf::reacts_to<look_up_atom, request_ptr, ticket_ptr>,
+                                            caf::reacts_to<store_atom, request_ptr>, caf::reacts_to<tick_atom>>;
 /// Templates and tokenizes.
 using preparer_actor = caf::typed_actor<caf::reacts_to<prepare_atom, request_ptr, ticket_ptr>,
                                         caf::reacts_to<text_atom, text_call_ptr, ticket_ptr>>;

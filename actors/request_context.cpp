@@ -102,7 +102,7 @@ void request_context::fail(error why, std::optional<std::chrono::seconds> retry_
   {
     const std::lock_guard lock(emitting_);
     if (ended_.exchange(true, std::memory_order_acq_rel)) return;
-    failure = why.kind;
+    failure = why;
     thrown = send_last(generation_failed{std::move(why), retry_after});
   }
   on_end_(*this);
@@ -114,7 +114,6 @@ void request_context::finish(generation_done done) {
   {
     const std::lock_guard lock(emitting_);
     if (ended_.exchange(true, std::memory_order_acq_rel)) return;
-    generated_tokens = done.completion_tokens;
     if (recording_) record(done);
     thrown = send_last(done);
   }

@@ -32,8 +32,9 @@ struct whereabouts {
 /// The stages hand it on; only its holder of the moment changes the plain members. `emit`, `fail` and `finish` may be
 /// called by any thread: the sink sees one call at a time, and nothing after the last event.
 ///
-/// A request whose stage died is computed again from where it was lost. Its tokens are the same again, so each choice's
-/// events are too: those that went out before are left out.
+/// A request whose stage died is computed again from where it was lost ("Death and replay" in docs/architecture.md
+/// tells who finds out and how). Its tokens are the same again, so each choice's events are too: those that went out
+/// before are left out.
 class request_context : public std::enable_shared_from_this<request_context> {
  public:
   /// `on_end` is called once, after the last event.
@@ -59,8 +60,7 @@ class request_context : public std::enable_shared_from_this<request_context> {
   std::string cache_key;                ///< Empty: the answer is not kept.
   std::vector<token_id> prompt_ids;     ///< After the preparer.
   std::uint32_t max_new_tokens = 0;     ///< After the preparer.
-  std::optional<error_kind> failure;    ///< Once ended badly.
-  std::uint32_t generated_tokens = 0;   ///< Once ended well.
+  std::optional<error> failure;         ///< Once ended badly.
 
   /// Keeps all events, unless they come to more than `bytes`: then none. False when some went out already.
   bool record_events(std::uint64_t bytes);

@@ -5,7 +5,6 @@
 #include <caf/all.hpp>
 
 #include <condition_variable>
-#include <future>
 #include <thread>
 
 #include "actors/hand_over.hpp"
@@ -42,7 +41,6 @@ struct service::parts {
   const std::string& name_of(const model::opened_model& opened) const;
   void request_ended(request_context& context);
   void prepare(const text_call_ptr& call);
-  preparer_actor next_preparer() const { return shared->preparer(shared->next_preparer()).handle; }
 
   house_ptr shared;
   actor_config config;
@@ -107,7 +105,11 @@ void service::parts::load(loader make) {
 
 void service::parts::request_ended(request_context& context) {
   auto& measured = shared->measured;
-  if (context.failure) measured.request_failure.Add({{"kind", std::string(to_string(*context.failure))}}).Increment();
+  if (const auto& failure = context.failure) {
+    measured.request_failure.Add({{"kind", std::string(to_string(failure->kind))}}).Increment();
+    if (failure->kind == error_kind::internal || failure->kind == error_kind::corrupt)
+      spdlog::error("request {} failed: {}", context.request.external_id, failure->to_string());
+  }
   shared->model_measured->request_latency.Observe(
       std::chrono::duration<double>(shared->clock() - context.arrived).count());
   const std::lock_guard lock(guard);
@@ -161,9 +163,10 @@ void service::generate(generation_request request, event_sink sink) {
 
 void service::parts::prepare(const text_call_ptr& call) {
   if (!serving()) return call->fail({error_kind::unavailable, "the model is not ready", "preparer"});
-  auto entered = enter(shared->preparer_stage);
+  const std::uint8_t next = shared->next_preparer();
+  auto entered = enter(shared->preparer_stages[next]);
   if (!entered) return call->fail({error_kind::overloaded, "too many prompts are being prepared", "preparer"});
-  caf::anon_send(next_preparer(), text_atom::value, call, entered);
+  caf::anon_send(shared->preparer(next).handle, text_atom::value, call, entered);
 }
 
 void service::tokenize(tokenize_request request, text_terms terms,

@@ -11,16 +11,18 @@ namespace {
 
 double seconds(steady_time::duration d) { return std::chrono::duration<double>(d).count(); }
 
+std::string role_of(const std::string& name) { return name.substr(0, name.find(' ')); }
+
 }  // namespace
 
 stage::stage(std::string name, std::int64_t bound, metrics& registry, clock_function clock)
     : name_(std::move(name)),
       bound_(bound),
       clock_(std::move(clock)),
-      depth_(registry.mailbox_depth.Add({{"actor", name_}})),
-      wait_(registry.mailbox_wait.Add({{"actor", name_}}, metrics::short_buckets())),
-      service_(registry.stage_service.Add({{"actor", name_}}, metrics::short_buckets())),
-      refusals_(registry.mailbox_refusals.Add({{"actor", name_}})) {}
+      depth_(registry.mailbox_depth.Add({{"actor", role_of(name_)}})),
+      wait_(registry.mailbox_wait.Add({{"actor", role_of(name_)}}, metrics::short_buckets())),
+      service_(registry.stage_service.Add({{"actor", role_of(name_)}}, metrics::short_buckets())),
+      refusals_(registry.mailbox_refusals.Add({{"actor", role_of(name_)}})) {}
 
 std::chrono::seconds stage::retry_after() {
   const std::lock_guard lock(measuring_);

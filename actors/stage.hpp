@@ -29,7 +29,8 @@ using clock_function = std::function<steady_time()>;
 /// send. Any thread may call any member.
 class stage {
  public:
-  /// `bound`: messages in the mailbox or in work; 0: as many as come (what comes was bounded at admission).
+  /// Stages whose names differ in a number after a space share their metrics. `bound`: messages in the mailbox or in
+  /// work; 0: as many as come (what comes was bounded at admission).
   stage(std::string name, std::int64_t bound, metrics& registry, clock_function clock);
 
   const std::string& name() const { return name_; }

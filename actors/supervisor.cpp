@@ -10,9 +10,14 @@
 
 namespace troupe::actors {
 
+struct role {
+  std::function<caf::actor_addr()> start;  ///< Spawns the stage and puts its handle in place.
+  std::function<void()> died;              ///< Tells those who would send to it.
+};
+
 struct supervisor_state {
   static inline const char* name = "supervisor";
-  std::map<std::string, std::function<caf::actor_addr()>> stages;  ///< Spawns a stage, puts its handle in place.
+  std::map<std::string, role> stages;
   std::map<caf::actor_addr, std::string> alive;
   std::map<std::string, unsigned> deaths_in_a_row;
   std::map<std::string, steady_time> started;
@@ -29,39 +34,45 @@ constexpr std::chrono::seconds good_life{60};
 constexpr std::chrono::seconds retry_start{1};
 
 void start_stage(self_pointer self, const house& shared, const std::string& name) {
-  const caf::actor_addr address = self->state.stages.at(name)();
+  const caf::actor_addr address = self->state.stages.at(name).start();
   self->state.alive[address] = name;
   self->state.started[name] = shared.clock();
   self->monitor(address);
 }
 
 template <class Handle>
-std::function<caf::actor_addr()> spawner(self_pointer self, const house_ptr& shared, post<Handle> house::*place,
-                                         Handle (*spawn)(caf::actor_system&, const house_ptr&)) {
-  return [=] {
-    Handle handle = spawn(self->system(), shared);
-    shared->put(place, handle);
-    return handle.address();
-  };
+role single(self_pointer self, const house_ptr& shared, post<Handle> house::*place,
+            Handle (*spawn)(caf::actor_system&, const house_ptr&)) {
+  return {[=] {
+            Handle handle = spawn(self->system(), shared);
+            shared->put(place, handle);
+            return handle.address();
+          },
+          [=] { shared->died(place); }};
+}
+
+role preparer(self_pointer self, const house_ptr& shared, const std::shared_ptr<prompt_maker>& maker,
+              std::size_t index) {
+  return {[=] {
+            preparer_actor handle = spawn_preparer(self->system(), shared, maker);
+            shared->put_preparer(index, handle);
+            return handle.address();
+          },
+          [=] { shared->preparer_died(index); }};
 }
 
 supervisor_actor::behavior_type run_supervisor(self_pointer self, house_ptr shared,
                                                std::shared_ptr<prompt_maker> maker) {
   auto& stages = self->state.stages;
-  stages["gateway"] = spawner(self, shared, &house::gateway, spawn_gateway);
-  stages["admission"] = spawner(self, shared, &house::admission, spawn_admission);
-  stages["memory_cache"] = spawner(self, shared, &house::memory_cache, spawn_memory_cache);
-  stages["batch_collector"] = spawner(self, shared, &house::batch_collector, spawn_batch_collector);
-  stages["dispatcher"] = spawner(self, shared, &house::dispatcher, spawn_dispatcher);
-  stages["executor"] = spawner(self, shared, &house::executor, spawn_executor);
-  stages["expert_loader"] = spawner(self, shared, &house::expert_loader, spawn_expert_loader);
-  for (std::uint32_t i = 0; i < std::max<std::uint32_t>(1, shared->settings.limits.preparers); ++i) {
-    stages["preparer " + std::to_string(i)] = [=] {
-      preparer_actor handle = spawn_preparer(self->system(), shared, maker);
-      shared->put_preparer(i, handle);
-      return handle.address();
-    };
-  }
+  stages["gateway"] = single(self, shared, &house::gateway, spawn_gateway);
+  stages["admission"] = single(self, shared, &house::admission, spawn_admission);
+  stages["memory_cache"] = single(self, shared, &house::memory_cache, spawn_memory_cache);
+  stages["batch_collector"] = single(self, shared, &house::batch_collector, spawn_batch_collector);
+  stages["dispatcher"] = single(self, shared, &house::dispatcher, spawn_dispatcher);
+  stages["executor"] = single(self, shared, &house::executor, spawn_executor);
+  stages["expert_loader"] = single(self, shared, &house::expert_loader, spawn_expert_loader);
+  for (std::size_t i = 0; i < shared->preparer_stages.size(); ++i)
+    stages[shared->preparer_stages[i]->name()] = preparer(self, shared, maker, i);
   try {
     for (const auto& entry : stages) start_stage(self, *shared, entry.first);
   } catch (const std::exception& failure) {
@@ -75,6 +86,7 @@ supervisor_actor::behavior_type run_supervisor(self_pointer self, house_ptr shar
     if (it == self->state.alive.end()) return;
     const std::string name = it->second;
     self->state.alive.erase(it);
+    self->state.stages.at(name).died();
     const std::string role = name.substr(0, name.find(' '));
     unsigned& deaths = self->state.deaths_in_a_row[name];
     if (shared->clock() - self->state.started[name] > good_life) deaths = 0;

@@ -45,11 +45,11 @@ std::vector<dropped_sequence> step_scheduler::sweep(steady_time now) {
   for (const auto* queue : {&running_, &waiting_}) {
     for (const sequence& s : *queue) {
       if (s.cancel.cancelled())
-        out.push_back({s.id, drop_reason::cancelled});
+        out.push_back({s.id, drop_reason::cancelled, s.started});
       else if (now >= s.deadline)
-        out.push_back({s.id, drop_reason::deadline});
+        out.push_back({s.id, drop_reason::deadline, s.started});
       else if (s.queues() && now >= s.queue_deadline)
-        out.push_back({s.id, drop_reason::queue_deadline});
+        out.push_back({s.id, drop_reason::queue_deadline, s.started});
     }
   }
   for (const auto& dropped : out) remove(dropped.id);

@@ -37,6 +37,7 @@ enum class drop_reason { cancelled, deadline, queue_deadline };
 struct dropped_sequence {
   sequence_id id;
   drop_reason reason;
+  bool started = false;  ///< A step has worked on it.
 };
 
 /// Decides what each step computes: continuous batching (Orca, 2022) with chunked prefill (Sarathi, 2023). Sequences

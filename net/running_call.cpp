@@ -24,26 +24,27 @@ std::int64_t size_of(const std::vector<actors::token_detail>& tokens) {
 
 }  // namespace
 
-std::int64_t flow_cost(const actors::generation_event& event) {
+std::int64_t flow_cost(const actors::generation_event& event, std::uint32_t choices) {
   if (const auto* delta = std::get_if<actors::generation_delta>(&event))
     return chunk_frame_bytes + static_cast<std::int64_t>(delta->text.size()) + size_of(delta->tokens);
   if (const auto* start = std::get_if<actors::generation_started>(&event))
-    return chunk_frame_bytes + static_cast<std::int64_t>(start->prompt_text.size()) + size_of(start->prompt_details);
+    return choices *
+           (chunk_frame_bytes + static_cast<std::int64_t>(start->prompt_text.size()) + size_of(start->prompt_details));
   return chunk_frame_bytes;
 }
 
-running_call::running_call(generation_call call, poster post, call_output output)
+running_call::running_call(generation_call& call, poster post, call_output output)
     : answer_(std::move(call.answer)),
       stream_(call.stream),
       prompts_(call.requests.size()),
+      choices_(call.requests.empty() ? 1 : call.requests.front().n),
       post_(std::move(post)),
       output_(std::move(output)) {}
 
 std::shared_ptr<running_call> running_call::start(const upstream& calls, generation_call call, const call_terms& terms,
                                                   poster post, call_output output) {
+  std::shared_ptr<running_call> running(new running_call(call, std::move(post), std::move(output)));
   auto requests = std::move(call.requests);
-  call.requests.resize(requests.size());
-  std::shared_ptr<running_call> running(new running_call(std::move(call), std::move(post), std::move(output)));
   if (running->stream_) running->window_ = terms.window;
   const auto shared = std::make_shared<actors::call_state>(static_cast<std::uint32_t>(requests.size()));
   for (std::size_t prompt = 0; prompt < requests.size(); ++prompt) {
@@ -65,7 +66,7 @@ std::shared_ptr<running_call> running_call::start(const upstream& calls, generat
 }
 
 void running_call::arrive(std::size_t prompt, actors::generation_event event) {
-  if (window_) window_->add(flow_cost(event));
+  if (window_) window_->add(flow_cost(event, choices_));
   bool first = false;
   {
     const std::lock_guard lock(mutex_);
@@ -84,7 +85,7 @@ void running_call::drain() {
   // What was counted on arrival is released once, whether it reaches the client or comes after the call's end:
   // other streams may share the window.
   std::int64_t cost = 0;
-  for (const auto& [prompt, event] : events) cost += flow_cost(event);
+  for (const auto& [prompt, event] : events) cost += flow_cost(event, choices_);
   std::vector<std::string> chunks;
   std::optional<wire_error> failure;
   for (auto& [prompt, event] : events) {

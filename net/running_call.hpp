@@ -50,8 +50,8 @@ class running_call : public std::enable_shared_from_this<running_call> {
  private:
   using tagged_event = std::pair<std::size_t, actors::generation_event>;  ///< With the prompt's number.
 
-  running_call(generation_call call, poster post, call_output output);
-  void arrive(std::size_t prompt, actors::generation_event event);  ///< Any thread.
+  running_call(generation_call& call, poster post, call_output output);  ///< Takes the answer, leaves the requests.
+  void arrive(std::size_t prompt, actors::generation_event event);       ///< Any thread.
   void drain();
   void take(std::size_t prompt, actors::generation_event event, std::vector<std::string>& chunks);
   void end(const wire_error& failure);
@@ -60,6 +60,7 @@ class running_call : public std::enable_shared_from_this<running_call> {
   std::unique_ptr<answer> answer_;
   bool stream_;
   std::size_t prompts_;
+  std::uint32_t choices_;  ///< Of each prompt.
   std::size_t prompts_done_ = 0;
   bool started_ = false;
   bool over_ = false;
@@ -72,7 +73,7 @@ class running_call : public std::enable_shared_from_this<running_call> {
   std::vector<tagged_event> inbox_;  ///< Guarded by mutex_.
 };
 
-/// About what an event takes on the wire.
-std::int64_t flow_cost(const actors::generation_event& event);
+/// About what an event takes on the wire. Each of the `choices` repeats what is told of the prompt.
+std::int64_t flow_cost(const actors::generation_event& event, std::uint32_t choices);
 
 }  // namespace troupe::net

@@ -155,5 +155,57 @@ TEST(SameBytes, WhenTheAnswerComesFromTheCache) {
   service.expect_empty();
 }
 
+/// A client whose window counts events: it takes one whenever the test lets it.
+TEST(FlowControl, BoundsWhatACachedAnswerSendsAhead) {
+  constexpr std::int64_t capacity = 3;
+  auto settings = quick_settings();
+  settings.cache.enabled = true;
+  running_service service({}, 512, settings);
+  const auto request = request_for(1, 60);
+  const std::string expected = service.ask(request).answer();
+  client* kept = &service.ask(request);
+  while (kept->started().cache != "memory") kept = &service.ask(request);  // it is stored after its end
+
+  auto slow = request;
+  slow.id = request_id{1'000'000};
+  slow.window = std::make_shared<flow_window>(capacity);
+  client seen;
+  std::atomic<std::int64_t> most{0};
+  service->generate(slow, [&, window = slow.window, sink = seen.sink()](generation_event event) {
+    window->add(1);
+    most = std::max(most.load(), window->held());
+    sink(std::move(event));
+  });
+  std::size_t read = 0;
+  const auto read_one = [&] {
+    slow.window->release(1);
+    ++read;
+  };
+  while (seen.wait_for_events(read + 1)) read_one();
+  EXPECT_EQ(seen.answer(), expected);
+  EXPECT_EQ(seen.started().cache, "memory");
+  EXPECT_LE(most.load(), capacity);
+  service.expect_empty();
+}
+
+TEST(FlowControl, ForgetsAKeptAnswerThatNobodyReads) {
+  auto settings = quick_settings();
+  settings.cache.enabled = true;
+  running_service service({}, 512, settings);
+  client* kept = &service.ask(request_for(1));
+  while (kept->started().cache != "memory") kept = &service.ask(request_for(1));
+  auto unread = request_for(1);
+  unread.window = std::make_shared<flow_window>(1);
+  unread.window->add(1);
+  client& gone = service.ask(unread);
+  client& other = service.ask(request_for(1));
+  EXPECT_EQ(other.answer(), kept->answer()) << "nobody else waits for it";
+  unread.cancel.cancel();
+  ASSERT_TRUE(gone.failed());
+  EXPECT_EQ(gone.failed()->failure.kind, error_kind::cancelled);
+  EXPECT_EQ(gone.tokens(), 0U);
+  service.expect_empty();
+}
+
 }  // namespace
 }  // namespace troupe::actors::test

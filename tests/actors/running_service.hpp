@@ -44,6 +44,15 @@ class client {
   void wait_until_ended() {
     ASSERT_TRUE(seen_.wait([&] { return done_ || failed_; })) << "no end after " << events_ << " events";
   }
+  /// False: it ended before.
+  bool wait_for_events(std::size_t count) {
+    bool ended = false;
+    EXPECT_TRUE(seen_.wait([&] {
+      ended = done_ || failed_;
+      return ended || events_ >= count;
+    }));
+    return !ended;
+  }
   void wait_for_tokens(std::size_t count) {
     ASSERT_TRUE(seen_.wait([&] { return tokens_ >= count || failed_; }));
   }

@@ -57,6 +57,26 @@ TEST(Admission, RefusesWhatIsOverItsBoundAndSaysWhenToComeBack) {
   service.expect_empty();
 }
 
+TEST(Admission, CountsWhatATemplateWritesBesidesMessages) {
+  auto settings = quick_settings();
+  settings.limits.max_queued_tokens = 1000;
+  gate held;
+  running_service service(held.script(), 512, settings);
+  client& inside = service.ask(request_for(1));
+  held.wait_for_step(1);
+  chat_prompt chat;
+  chat.variables["messages"] = boost::json::array{{{"role", "user"}, {"content", "Hi"}}};
+  chat.variables["tools"] = boost::json::array{{{"function", {{"description", std::string(10'000, 'x')}}}}};
+  auto request = request_for(2);
+  request.prompt = chat;
+  client& refused = service.ask(request);
+  ASSERT_TRUE(refused.failed());
+  EXPECT_EQ(refused.failed()->failure.kind, error_kind::overloaded);
+  held.open();
+  EXPECT_TRUE(inside.done());
+  service.expect_empty();
+}
+
 TEST(Deadlines, NameTheStageThatHeldTheRequest) {
   gate held;
   running_service service(held.script());

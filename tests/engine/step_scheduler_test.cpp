@@ -220,8 +220,19 @@ TEST(StepScheduler, ForgetsTheQueueDeadlineOnceItHasBegun) {
   auto s = make(1, 4, 8);
   s.queue_deadline = start + milliseconds(5);
   ASSERT_TRUE(scheduler.add(std::move(s), start));
+  s = make(2, 4, 8);
+  s.deadline = start + milliseconds(200);
   compute(scheduler, scheduler.plan(start));
+  ASSERT_TRUE(scheduler.add(std::move(s), start));
   EXPECT_TRUE(scheduler.sweep(start + milliseconds(100)).empty());
+  compute(scheduler, scheduler.plan(start));
+  auto unstarted = make(3, 4, 8);
+  unstarted.deadline = start + milliseconds(200);
+  ASSERT_TRUE(scheduler.add(std::move(unstarted), start));
+  const auto late = scheduler.sweep(start + milliseconds(200));
+  ASSERT_EQ(late.size(), 2U);
+  EXPECT_TRUE(late[0].started);
+  EXPECT_FALSE(late[1].started);
 }
 
 TEST(StepScheduler, SharesPlacesBetweenTenants) {
