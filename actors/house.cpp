@@ -124,15 +124,19 @@ expert_report house::experts() const {
   if (!model || !backend) return report;
   report.precision = precision;
   const auto& spec = model->spec();
-  const std::lock_guard lock(counts_);
+  const auto stats = [&]() -> std::optional<engine::expert_stats> {
+    const std::lock_guard lock(counts_);
+    if (stats_) return *stats_;
+    return std::nullopt;
+  }();
   for (std::uint32_t l = 0; l < spec.layers.size(); ++l) {
     auto& row = report.layers.emplace_back();
     if (!spec.layers[l].sparse) continue;
     for (std::uint32_t e = 0; e < spec.moe.experts; ++e) {
       const expert_id id{static_cast<std::uint16_t>(l), static_cast<std::uint16_t>(e)};
       expert_entry entry;
-      entry.tokens = stats_ ? stats_->tokens(l, e) : 0;
-      entry.share = stats_ ? stats_->share(l, e) : 0.0;
+      entry.tokens = stats ? stats->tokens(l, e) : 0;
+      entry.share = stats ? stats->share(l, e) : 0.0;
       entry.resident = backend->expert_resident(id);
       entry.bytes = backend->expert_bytes(id);
       row.push_back(entry);

@@ -100,21 +100,21 @@ rope_table::rope_table(const rope_spec& spec, std::uint32_t max_context)
   }
 }
 
-std::vector<float> rope_table::dynamic_inverse(std::uint32_t length) const {
+double rope_table::dynamic_theta(std::uint32_t length) const {
   const double dim = spec_.rotary_dim;
   const double stretch = spec_.factor * length / context_ - (spec_.factor - 1.0);
-  return plain_inverse(spec_.theta * std::pow(stretch, dim / (dim - 2.0)), spec_.rotary_dim);
+  return spec_.theta * std::pow(stretch, dim / (dim - 2.0));
 }
 
 void rope_table::angles(std::uint32_t position, std::uint32_t prompt_tokens, std::span<float> out) const {
-  std::vector<float> stretched;
   const std::uint32_t length = std::max(prompt_tokens, position + 1);
-  if (spec_.kind == rope_kind::dynamic && length > context_) stretched = dynamic_inverse(length);
-  const auto& inverse = stretched.empty() ? inverse_ : stretched;
-  for (std::uint32_t i = 0; i < inverse.size(); ++i) {
-    const double angle = static_cast<double>(static_cast<float>(position) * inverse[i]);
+  const bool stretched = spec_.kind == rope_kind::dynamic && length > context_;
+  const double theta = stretched ? dynamic_theta(length) : 0.0;
+  for (std::uint32_t i = 0; i < inverse_.size(); ++i) {
+    const float inverse = stretched ? 1.0F / frequency(theta, i, spec_.rotary_dim) : inverse_[i];
+    const double angle = static_cast<double>(static_cast<float>(position) * inverse);
     out[i] = static_cast<float>(std::cos(angle)) * factor_;
-    out[inverse.size() + i] = static_cast<float>(std::sin(angle)) * factor_;
+    out[inverse_.size() + i] = static_cast<float>(std::sin(angle)) * factor_;
   }
 }
 

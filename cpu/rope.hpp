@@ -24,7 +24,7 @@ class rope_table {
   void rotate(std::span<const float> angles, float* head) const;
 
  private:
-  std::vector<float> dynamic_inverse(std::uint32_t length) const;
+  double dynamic_theta(std::uint32_t length) const;
 
   model::rope_spec spec_;
   std::uint32_t context_;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "model/files/gguf.hpp"
@@ -83,6 +84,9 @@ result<tokenizer::gguf_vocabulary> read_vocabulary(const gguf_file& file) {
   return out;
 }
 
+/// How turns end in files that do not say it. Many of 2024 name the end of the text only.
+constexpr std::string_view usual_turn_ends[] = {"<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>"};
+
 /// Tokens that end an answer: the end of the text, of a turn and of a message.
 std::vector<token_id> end_tokens(const gguf_file& file, const tokenizer& text) {
   std::vector<token_id> out;
@@ -91,6 +95,10 @@ std::vector<token_id> end_tokens(const gguf_file& file, const tokenizer& text) {
     const auto id = file.unsigned_value(key);
     if (id && *id && **id < text.vocab_size()) out.push_back(static_cast<token_id>(**id));
   }
+  for (const auto end : usual_turn_ends)
+    if (const auto id = text.id_of(end);
+        id && text.is_special(*id) && std::find(out.begin(), out.end(), *id) == out.end())
+      out.push_back(*id);
   return out;
 }
 

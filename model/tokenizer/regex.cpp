@@ -4,6 +4,7 @@
 #include <pcre2.h>
 
 #include <mutex>
+#include <new>
 
 #include "model/tokenizer/regex_dialect.hpp"
 #include "model/tokenizer/unicode.hpp"
@@ -129,6 +130,7 @@ void regex::find_all(std::string_view text, std::vector<text_range>& out) const 
     if (found == PCRE2_ERROR_JIT_STACKLIMIT)
       found = pcre2_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, work.data.get(),
                           work.context.get());
+    if (found == PCRE2_ERROR_NOMEMORY) throw std::bad_alloc();
     if (found < 0) break;
     const text_range match{ends[0], ends[1]};
     if (match.begin > match.end) break;  // \K inside a lookahead

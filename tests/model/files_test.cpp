@@ -318,6 +318,20 @@ TEST(ModelFolder, EndsAnswersAtTheTokenizersEndToo) {
   EXPECT_EQ(std::count(ends.begin(), ends.end(), *(*opened)->text().eos()), 1);
 }
 
+TEST(Gguf, EndsAnswersAtAUsualEndOfTurnThatTheFileDoesNotName) {
+  std::string bytes = contents(fs::path(TROUPE_TEST_DATA) / "models" / "mixtral-q8_0.gguf");
+  const std::string key = "tokenizer.ggml.eos_token_id";
+  ASSERT_NE(bytes.find(key), std::string::npos);
+  bytes.replace(bytes.find(key), key.size(), "tokenizer.ggml.xxx_token_id");
+  const scratch_file file;
+  file.write(bytes);
+  const auto opened = opened_model::open(file.path());
+  ASSERT_TRUE(opened) << opened.error().to_string();
+  const auto end = (*opened)->text().id_of("<|end|>");
+  ASSERT_TRUE(end);
+  EXPECT_EQ((*opened)->defaults().eos, std::vector{*end});
+}
+
 TEST(ModelFolder, TakesATopKThatIsOff) {
   const model_copy copy;
   copy.write("generation_config.json", R"({"top_k":-1})");
