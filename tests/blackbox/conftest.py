@@ -1,6 +1,6 @@
 import pytest
 
-from daemon import DEFAULT_MODEL, TINY_DENSE, TINY_MOE, Daemon
+from daemon import DEFAULT_MODEL, PATIENT_FLAGS, TINY_DENSE, TINY_MOE, Daemon
 
 
 @pytest.fixture(scope="session")
@@ -29,5 +29,5 @@ def moe():
 @pytest.fixture(scope="session")
 def default_model():
     """What ./run serves."""
-    with Daemon(DEFAULT_MODEL) as daemon:
+    with Daemon(DEFAULT_MODEL, *PATIENT_FLAGS) as daemon:
         yield daemon

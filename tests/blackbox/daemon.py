@@ -24,7 +24,10 @@ TINY_DENSE = FAULTS / "control"  # Llama, 260 tokens, context 512, with a chat t
 TINY_MOE = REPOSITORY / "tests/data/models/mixtral"  # 2 layers of 6 experts, 2 for a token, context 256
 DEFAULT_MODEL = REPOSITORY / "models/SmolLM2-135M-Instruct-8x2.gguf"
 
-PATIENCE = 60.0  # seconds; sanitizer builds on a busy machine are slow
+SLOWNESS = int(os.environ.get("TROUPE_SLOWNESS", "1"))  # of this build, in multiples of a release
+PATIENCE = 60.0 * SLOWNESS  # seconds; enough on a busy machine
+# For tests that compute much: time limits that mean the same in every build.
+PATIENT_FLAGS = ("--queue-timeout", f"{5 * SLOWNESS}s", "--stall-limit", f"{30 * SLOWNESS}s")
 
 
 def wait_until(condition, what, patience=PATIENCE):

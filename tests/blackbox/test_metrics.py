@@ -2,7 +2,7 @@
 
 import threading
 
-from daemon import TINY_DENSE, Daemon
+from daemon import SLOWNESS, TINY_DENSE, Daemon
 
 GAUGES = ["troupe:num_requests_running", "troupe:num_requests_waiting", "troupe:kv_cache_usage_perc"]
 COUNTERS = ["troupe:prompt_tokens", "troupe:generation_tokens", "troupe:request_success"]
@@ -85,8 +85,8 @@ def test_a_name_that_needs_escaping(tmp_path):
 
 def test_the_server_answers_while_it_works(default_model):
     """A full batch is being computed; /health, /ready and /metrics answer meanwhile."""
-    threads = [threading.Thread(target=default_model.text, kwargs={"prompt": f"Story {i}", "max_tokens": 40, "ignore_eos": True})
-               for i in range(16)]
+    fields = {"max_tokens": 40 // SLOWNESS, "ignore_eos": True}
+    threads = [threading.Thread(target=default_model.text, kwargs={"prompt": f"Story {i}", **fields}) for i in range(16)]
     for thread in threads:
         thread.start()
     answered = 0
