@@ -152,6 +152,8 @@ std::string explain(std::string_view text, std::size_t offset, const error_code&
   if (ec == json::error::too_deep) return "JSON is nested deeper than " + std::to_string(max_depth) + " levels";
   if (ec == json::error::incomplete) return "the JSON text ends too early";
   if (ec == json::error::extra_data) return "there is something after the JSON value";
+  if (ec == json::error::exponent_overflow)
+    return "a number has too large an exponent at byte " + std::to_string(offset);
   if (const std::size_t good = valid_utf8_prefix(text); good < text.size() && good <= offset + 4)
     return "the text is not valid UTF-8 at byte " + std::to_string(good);
   const std::size_t from = offset < 8 ? 0 : offset - 8;

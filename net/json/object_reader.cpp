@@ -24,7 +24,11 @@ std::optional<std::int64_t> exact_integer(const json::value& value) {
   return std::nullopt;
 }
 
-bool is_whole(const json::value& value) { return value.is_int64() || value.is_uint64(); }
+/// Whether its range is all that an integer lacks: those beyond 64 bits are parsed as doubles.
+bool is_whole(const json::value& value) {
+  constexpr double first_beyond = 9.2e18;
+  return value.is_int64() || value.is_uint64() || (value.is_double() && std::fabs(value.get_double()) >= first_beyond);
+}
 
 }  // namespace
 

@@ -61,6 +61,7 @@ TEST(StrictJson, RefusesWhatIsAroundAValue) {
   EXPECT_THAT(read("{\"a\":"), StartsWith("a | the JSON text ends too early"));
   EXPECT_THAT(read("{} x"), HasSubstr("something after"));
   EXPECT_THAT(read("{}{}"), HasSubstr("something after"));
+  EXPECT_THAT(read("1e-99999999999"), HasSubstr("too large an exponent"));
   EXPECT_THAT(read("[1,]"), HasSubstr("not valid JSON at byte 3"));
   EXPECT_THAT(read("/* c */ {}"), HasSubstr("not valid JSON"));
   EXPECT_THAT(read("\xEF\xBB\xBF{}"), HasSubstr("not valid"));

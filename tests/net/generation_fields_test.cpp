@@ -51,6 +51,7 @@ TEST(GenerationFields, RefuseNumbersOfTheWrongTypeOrRangeByName) {
   EXPECT_THAT(refused(R"("max_tokens":1.0)"), StartsWith("max_tokens | "));
   EXPECT_THAT(refused(R"("max_tokens":18446744073709551615)"), StartsWith("max_tokens | "));
   EXPECT_THAT(refused(R"("n":0)"), StartsWith("n | must be an integer from 1 to 128"));
+  EXPECT_EQ(refused(R"("n":18446744073709551616)"), refused(R"("n":0)")) << "a whole number beyond 64 bits";
   EXPECT_THAT(refused(R"("n":129)"), StartsWith("n | "));
   EXPECT_THAT(refused(R"("seed":1.5)"), StartsWith("seed | "));
   EXPECT_THAT(refused(R"("logprobs":21)"), StartsWith("logprobs | "));
