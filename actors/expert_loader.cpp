@@ -40,9 +40,10 @@ expert_loader_actor::behavior_type run_expert_loader(expert_loader_actor::statef
         const ticket_ptr held = enter_admitted(shared->loader_stage);
         held->begin();
         if (auto loaded = load(*shared->backend, *next); !loaded) {
-          // The request that needs this expert will fail with this error; the others go on.
-          spdlog::warn("expert {} of layer {} cannot be loaded: {}", next->index, next->layer,
-                       loaded.error().to_string());
+          // The requests that need this expert will fail with this error; the others go on.
+          spdlog::error("expert {} of layer {} cannot be loaded: {}", next->index, next->layer,
+                        loaded.error().to_string());
+          shared->model_measured->expert_load_failures.Increment();
         }
         shared->experts_loaded = self->state.order->done();
         shared->show_residency();

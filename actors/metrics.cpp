@@ -67,6 +67,7 @@ model_metrics::model_metrics(metrics& all, const std::string& model_name)
       kv_cache_usage(gauge("kv_cache_usage_perc", "Share of KV pages in use, 0 to 1")),
       experts_resident(gauge("experts_resident", "Experts in compute layout")),
       experts_resident_bytes(gauge("experts_resident_bytes", "Memory of experts in compute layout")),
+      expert_load_failures(counter("expert_load_failures_total", "Experts that could not be preloaded")),
       expert_tokens(counter("expert_tokens_total", "Token and expert pairs computed")),
       expert_imbalance(gauge("expert_imbalance", "Busiest expert's tokens over the mean, averaged over layers")),
       preemptions(counter("num_preemptions_total", "Sequences that gave up their KV pages")),

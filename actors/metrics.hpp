@@ -49,6 +49,7 @@ class model_metrics {
   prometheus::Gauge& kv_cache_usage;
   prometheus::Gauge& experts_resident;
   prometheus::Gauge& experts_resident_bytes;
+  prometheus::Counter& expert_load_failures;
   prometheus::Counter& expert_tokens;
   prometheus::Gauge& expert_imbalance;
   prometheus::Counter& preemptions;

@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
+#include <prometheus/registry.h>
 
 #include <future>
+#include <stdexcept>
+#include <thread>
 
 #include "running_service.hpp"
 
@@ -212,6 +215,39 @@ TEST(Loading, ReportsWhyItFailed) {
 TEST(Loading, ContainsAnException) {
   auto service = service::start(quick_settings(), []() -> result<loaded_model> { throw std::bad_alloc(); });
   ASSERT_FALSE(service->wait_until_loaded());
+}
+
+/// The first expert of each layer throws, the second is an error.
+struct picky_backend : scripted_backend {
+  using scripted_backend::scripted_backend;
+  result<void> load_expert(expert_id id) override {
+    if (id.index == 0) throw std::runtime_error("the loader's thread");
+    if (id.index == 1) return error{error_kind::corrupt, "not finite", "model.gguf"};
+    return {};
+  }
+};
+
+double counter(service& of, const std::string& name) {
+  double sum = 0.0;
+  for (const auto& family : of.metrics().Collect())
+    if (family.name.ends_with(name))
+      for (const auto& metric : family.metric) sum += metric.counter.value;
+  return sum;
+}
+
+TEST(Loading, GoesOnAfterAnExpertThatCannotBeLoaded) {
+  const auto service = service::start(quick_settings(), []() -> result<loaded_model> {
+    auto opened = tiny_model();
+    const std::uint32_t vocab = opened->spec().vocab;
+    auto never = opened->defaults().eos;
+    return loaded_model{opened, std::make_unique<picky_backend>(512, vocab, std::move(never))};
+  });
+  ASSERT_TRUE(service->wait_until_loaded());
+  const double expected = 2.0 * static_cast<double>(tiny_model()->spec().layers.size());
+  while (counter(*service, "expert_load_failures_total") < expected || service->health().loading_progress < 1.0)
+    std::this_thread::yield();
+  EXPECT_EQ(counter(*service, "expert_load_failures_total"), expected);
+  EXPECT_EQ(counter(*service, "stage_restarts_total"), 0.0);
 }
 
 TEST(Choices, AreComputedFromTheirOwnRandomNumbers) {
