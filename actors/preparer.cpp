@@ -51,8 +51,6 @@ preparer_actor::behavior_type run_preparer(preparer_actor::stateful_pointer<prep
         if (!ids) return context->fail(std::move(ids).error());
         auto room = maker->room_for(ids->size(), request.max_tokens);
         if (!room) return context->fail(std::move(room).error());
-        if (auto echo = prompt_maker::check_echo(ids->size(), request); !echo)
-          return context->fail(std::move(echo).error());
         context->prompt_ids = *std::move(ids);
         context->max_new_tokens = room->max_new_tokens;
         hand_over(*shared, context, hop::batch_collector);

@@ -129,20 +129,6 @@ result<std::vector<token_id>> prompt_maker::tokens_of(const prompt_input& prompt
   return ids;
 }
 
-result<void> prompt_maker::check_echo(std::size_t prompt_tokens, const generation_request& request) {
-  constexpr std::uint64_t most_entries = 1 << 20;  // some 60 MB as JSON
-  const bool scores = request.prompt_logprobs >= 0;
-  if (request.n == 1 || (!request.echo && !scores)) return {};
-  const std::uint64_t each = scores ? 2 + static_cast<std::uint64_t>(request.prompt_logprobs) : 1;
-  const std::uint64_t entries = prompt_tokens * each * request.n;
-  if (entries <= most_entries) return {};
-  return error{error_kind::invalid,
-               std::to_string(request.n) + " answers would repeat the prompt's " + std::to_string(prompt_tokens) +
-                   " tokens in " + std::to_string(entries) + " entries, more than " + std::to_string(most_entries) +
-                   ": ask for fewer answers, or for fewer logprobs",
-               "n"};
-}
-
 result<prompt_maker::room> prompt_maker::room_for(std::size_t prompt_tokens,
                                                   std::optional<std::uint32_t> max_tokens) const {
   if (prompt_tokens == 0) return error{error_kind::invalid, "the prompt is empty: it has no token", "prompt"};

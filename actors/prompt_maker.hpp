@@ -53,9 +53,6 @@ class prompt_maker {
   struct room {
     std::uint32_t max_new_tokens = 0;
   };
-  /// Whether every answer of a request may repeat its prompt with all that was asked for: refused, with the field to
-  /// change, when that would be far larger than what it is computed from.
-  static result<void> check_echo(std::size_t prompt_tokens, const generation_request& request);
   /// How long the answer may get. Prompt and max_tokens beyond the context: an error that says all three numbers.
   result<room> room_for(std::size_t prompt_tokens, std::optional<std::uint32_t> max_tokens) const;
 

@@ -151,6 +151,8 @@ std::vector<option> make_options() {
            "Connections open at once; one more is answered 503 and closed."),
       make("server.max_body_bytes", "--max-body-size", server, &s::max_body_bytes, size<u64>(kib, 1024 * mib),
            "Largest request body, and largest WebSocket message."),
+      make("server.max_answer_bytes", "--max-answer-size", server, &s::max_answer_bytes, size<u64>(kib, 1024 * mib),
+           "Largest answer in one piece, and largest piece of a stream, as JSON; logprobs count most."),
       make("server.max_header_bytes", "--max-header-size", server, &s::max_header_bytes, size<u32>(kib, mib),
            "Largest request line and header together."),
       make("server.max_json_depth", "--max-json-depth", server, &s::max_json_depth, integer<u32>(4, 512),

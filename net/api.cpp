@@ -308,6 +308,7 @@ std::variant<call_terms, wire_error> api::terms_of(const http_request& request, 
   const auto now = std::chrono::steady_clock::now();
   call_terms terms;
   terms.external_id = id;
+  terms.max_bytes = static_cast<std::int64_t>(settings_.server.max_answer_bytes);
   terms.window = std::make_shared<flow_window>(static_cast<std::int64_t>(settings_.server.stream_window_bytes));
   terms.deadline = now + settings_.limits.generation_deadline;
   if (const std::string_view asked = request.header("x-request-timeout-ms"); !asked.empty()) {

@@ -22,28 +22,42 @@ std::int64_t size_of(const std::vector<actors::token_detail>& tokens) {
   return bytes;
 }
 
-}  // namespace
-
-std::int64_t flow_cost(const actors::generation_event& event, std::uint32_t choices) {
+/// About what an event adds to an answer. Each of the `choices` repeats what is told of the prompt.
+std::int64_t content_bytes(const actors::generation_event& event, std::uint32_t choices) {
   if (const auto* delta = std::get_if<actors::generation_delta>(&event))
-    return chunk_frame_bytes + static_cast<std::int64_t>(delta->text.size()) + size_of(delta->tokens);
+    return static_cast<std::int64_t>(delta->text.size()) + size_of(delta->tokens);
   if (const auto* start = std::get_if<actors::generation_started>(&event))
-    return choices *
-           (chunk_frame_bytes + static_cast<std::int64_t>(start->prompt_text.size()) + size_of(start->prompt_details));
-  return chunk_frame_bytes;
+    return choices * (static_cast<std::int64_t>(start->prompt_text.size()) + size_of(start->prompt_details));
+  return 0;
 }
 
-running_call::running_call(generation_call& call, poster post, call_output output)
+/// About what an event takes in a stream.
+std::int64_t flow_cost(const actors::generation_event& event, std::uint32_t choices) {
+  const bool for_each = std::holds_alternative<actors::generation_started>(event);
+  return chunk_frame_bytes * (for_each ? choices : 1) + content_bytes(event, choices);
+}
+
+wire_error answer_too_large(std::int64_t limit) {
+  return {.status = 400,
+          .code = "answer_too_large",
+          .message = "the answer comes to more than " + std::to_string(limit) +
+                     " bytes in one piece; ask for fewer tokens, choices or logprobs, or stream it"};
+}
+
+}  // namespace
+
+running_call::running_call(generation_call& call, std::int64_t max_bytes, poster post, call_output output)
     : answer_(std::move(call.answer)),
       stream_(call.stream),
       prompts_(call.requests.size()),
       choices_(call.requests.empty() ? 1 : call.requests.front().n),
+      max_bytes_(max_bytes),
       post_(std::move(post)),
       output_(std::move(output)) {}
 
 std::shared_ptr<running_call> running_call::start(const upstream& calls, generation_call call, const call_terms& terms,
                                                   poster post, call_output output) {
-  std::shared_ptr<running_call> running(new running_call(call, std::move(post), std::move(output)));
+  std::shared_ptr<running_call> running(new running_call(call, terms.max_bytes, std::move(post), std::move(output)));
   auto requests = std::move(call.requests);
   if (running->stream_) running->window_ = terms.window;
   const auto shared = std::make_shared<actors::call_state>(static_cast<std::uint32_t>(requests.size()));
@@ -92,6 +106,8 @@ void running_call::drain() {
     if (over_ || failure) break;
     if (const auto* failed = std::get_if<actors::generation_failed>(&event))
       failure = to_wire(failed->failure, failed->retry_after);
+    else if (too_large(event))
+      failure = answer_too_large(max_bytes_);
     else
       take(prompt, std::move(event), chunks);
   }
@@ -109,6 +125,13 @@ void running_call::drain() {
   const auto done = std::move(output_.done);
   finish();
   done();
+}
+
+bool running_call::too_large(const actors::generation_event& event) {
+  const std::int64_t bytes = content_bytes(event, choices_);
+  if (stream_) return bytes > max_bytes_;
+  collected_ += bytes;
+  return collected_ > max_bytes_;
 }
 
 void running_call::end(const wire_error& failure) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -18,6 +19,7 @@ namespace troupe::net {
 struct call_terms {
   std::string external_id;
   std::string tenant;
+  std::int64_t max_bytes = std::numeric_limits<std::int64_t>::max();  ///< Of a whole answer, and of a stream's chunk.
   steady_time deadline = no_deadline;
   steady_time queue_deadline = no_deadline;
   std::shared_ptr<flow_window> window;  ///< Counts what a stream's client has not taken; connections may share one.
@@ -50,10 +52,13 @@ class running_call : public std::enable_shared_from_this<running_call> {
  private:
   using tagged_event = std::pair<std::size_t, actors::generation_event>;  ///< With the prompt's number.
 
-  running_call(generation_call& call, poster post, call_output output);  ///< Takes the answer, leaves the requests.
-  void arrive(std::size_t prompt, actors::generation_event event);       ///< Any thread.
+  /// Takes the call's answer and leaves its requests.
+  running_call(generation_call& call, std::int64_t max_bytes, poster post, call_output output);
+  void arrive(std::size_t prompt, actors::generation_event event);  ///< Any thread.
   void drain();
   void take(std::size_t prompt, actors::generation_event event, std::vector<std::string>& chunks);
+  /// Counts an event; an answer is built on the thread that serves everybody's connections.
+  bool too_large(const actors::generation_event& event);
   void end(const wire_error& failure);
   void finish();
 
@@ -61,6 +66,8 @@ class running_call : public std::enable_shared_from_this<running_call> {
   bool stream_;
   std::size_t prompts_;
   std::uint32_t choices_;  ///< Of each prompt.
+  std::int64_t max_bytes_;
+  std::int64_t collected_ = 0;  ///< Of a whole answer.
   std::size_t prompts_done_ = 0;
   bool started_ = false;
   bool over_ = false;
@@ -72,8 +79,5 @@ class running_call : public std::enable_shared_from_this<running_call> {
   std::mutex mutex_;
   std::vector<tagged_event> inbox_;  ///< Guarded by mutex_.
 };
-
-/// About what an event takes on the wire. Each of the `choices` repeats what is told of the prompt.
-std::int64_t flow_cost(const actors::generation_event& event, std::uint32_t choices);
 
 }  // namespace troupe::net

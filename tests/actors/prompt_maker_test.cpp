@@ -34,21 +34,6 @@ TEST(PromptMaker, SaysAllThreeNumbersWhenTheContextIsTooSmall) {
   EXPECT_FALSE(maker.room_for(context + 1, 0));
 }
 
-TEST(PromptMaker, RefusesToRepeatALongPromptInManyAnswers) {
-  generation_request request;
-  request.n = 128;
-  EXPECT_TRUE(prompt_maker::check_echo(100'000, request)) << "nothing is repeated";
-  request.echo = true;
-  EXPECT_TRUE(prompt_maker::check_echo(4'000, request));
-  request.prompt_logprobs = 20;
-  const auto echo = prompt_maker::check_echo(4'000, request);
-  ASSERT_FALSE(echo);
-  EXPECT_EQ(echo.error().kind, error_kind::invalid);
-  EXPECT_EQ(echo.error().place, "n");
-  request.n = 1;
-  EXPECT_TRUE(prompt_maker::check_echo(100'000, request)) << "as large as what was computed";
-}
-
 TEST(PromptMaker, RefusesAnEmptyPrompt) {
   const auto room = a_maker().room_for(0, 5);
   ASSERT_FALSE(room);
