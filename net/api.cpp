@@ -186,9 +186,11 @@ void version_of(const api&, const exchange_ptr& to) { to->respond(json_response(
 void index(const api& self, const exchange_ptr& to);
 
 void upgrade_required(const api&, const exchange_ptr& to) {
-  http_response response =
-      error_response(wire_error{426, "upgrade_required", "this path speaks WebSocket; see docs/api.md"});
+  http_response response = error_response(
+      wire_error{426, "upgrade_required",
+                 "this path speaks WebSocket (RFC 6455, version 13) and got no handshake; see docs/api.md"});
   response.headers.emplace_back("Upgrade", "websocket");
+  response.headers.emplace_back("Sec-WebSocket-Version", "13");
   to->respond(std::move(response));
 }
 

@@ -58,6 +58,8 @@ class websocket_connection final : public connection, public std::enable_shared_
   void cancel(const std::string& id);
   call_output output_of(const std::string& id, bool streamed);
   void end_stream(const std::string& id);
+  /// Answers a message. With the id of a request that runs, the error would be that request's end.
+  void refuse(const std::string& id, const wire_error& failure);
 
   void send_text(std::string text) { send({.text = std::move(text)}); }
   void send(outgoing message);
@@ -130,15 +132,19 @@ void websocket_connection::on_message(std::string_view text) {
   auto message = stream::parse(text, owner_.core().settings().max_json_depth);
   if (auto* request = std::get_if<stream::start>(&message)) return begin(std::move(*request));
   if (const auto* request = std::get_if<stream::cancel>(&message)) return cancel(request->id);
-  if (const auto* fault = std::get_if<stream::fault>(&message))
-    return send_text(stream::error_event(fault->id, to_wire(fault->failure)));
+  if (const auto* fault = std::get_if<stream::fault>(&message)) return refuse(fault->id, to_wire(fault->failure));
   send_text(stream::pong_event());
 }
 
+void websocket_connection::refuse(const std::string& id, const wire_error& failure) {
+  send_text(stream::error_event(streams_.contains(id) ? "" : id, failure));
+}
+
 void websocket_connection::begin(stream::start request) {
-  const auto fail = [&](const wire_error& failure) { send_text(stream::error_event(request.id, failure)); };
+  const auto fail = [&](const wire_error& failure) { refuse(request.id, failure); };
   const auto& requests = owner_.core().requests;
-  if (streams_.contains(request.id)) return fail(to_wire(error{error_kind::invalid, "is already in use", "id"}));
+  if (streams_.contains(request.id))
+    return fail(to_wire(error{error_kind::invalid, "'" + request.id + "' is already in use", "id"}));
   if (streams_.size() >= owner_.core().settings().max_streams)
     return fail(to_wire(error{error_kind::overloaded, "too many requests in flight on this connection", {}}));
   auto facts = requests.ready_model();

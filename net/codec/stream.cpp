@@ -57,7 +57,7 @@ message parse(std::string_view text, std::size_t max_depth) {
     return invalid(*id, "'" + type->substr(0, 40) + "' is none of generate, completion, chat, cancel, ping", "type");
   json::object request;
   for (auto& [key, value] : body)
-    if (key != "type" && key != "id") request.emplace(key, std::move(value));
+    if (key != "type" && key != "id" && !value.is_null()) request.emplace(key, std::move(value));
   request.emplace("stream", true);
   return start{*id, found->parse, std::move(request)};
 }

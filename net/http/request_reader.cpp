@@ -86,12 +86,22 @@ struct request_reader::parts {
   std::optional<wire_error> check_framing(std::size_t unparsed) const;
 };
 
+/// What RFC 6455, 4.2.1, asks for: the version, and 16 bytes in base64 as the key.
+template <class Message>
+bool is_websocket_handshake(const Message& message) {
+  constexpr std::string_view base64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const auto key = message[beast::http::field::sec_websocket_key];
+  return beast::websocket::is_upgrade(message) && message[beast::http::field::sec_websocket_version] == "13" &&
+         key.size() == 24 && std::string_view(key.data(), key.size()).find_first_not_of(base64) == 22 &&
+         key.substr(22) == "==";
+}
+
 std::optional<wire_error> request_reader::parts::take_header() {
   header_checked = true;
   const auto& message = parser->get();
   if (auto fault = check_header(message, parser->chunked())) return fault;
   request = convert(message, message.keep_alive());
-  request.wants_upgrade = beast::websocket::is_upgrade(message);
+  request.wants_upgrade = is_websocket_handshake(message);
   return std::nullopt;
 }
 

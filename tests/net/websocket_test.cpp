@@ -198,10 +198,40 @@ TEST_F(WebSocket, LimitsRequestsInFlightAndRefusesAnIdInUse) {
   websocket_client client(daemon->port());
   client.send(R"({"type":"generate","id":"a","prompt":"x"})");
   client.send(R"({"type":"generate","id":"a","prompt":"x"})");
-  EXPECT_EQ(text_at(client.receive(), "/error/param"), "\"id\"");
+  const auto refused = client.receive();
+  EXPECT_EQ(text_at(refused, "/error/param"), "\"id\"");
+  EXPECT_EQ(text_at(refused, "/id"), "null") << "the first request goes on";
   client.send(R"({"type":"generate","id":"b","prompt":"x"})");
   client.send(R"({"type":"generate","id":"c","prompt":"x"})");
   EXPECT_EQ(text_at(client.receive(), "/status"), "503");
+}
+
+TEST_F(WebSocket, RefusesHandshakesThatAreNone) {
+  listen();
+  const auto greeting_for = [&](const std::string& version, const std::string& key) {
+    socket_client client(daemon->port());
+    client.send("GET /v1/stream HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + version + key +
+                "\r\n");
+    return client.read_until("\r\n\r\n");
+  };
+  const std::string version = "Sec-WebSocket-Version: 13\r\n";
+  const std::string key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+  EXPECT_THAT(greeting_for(version, key), StartsWith("HTTP/1.1 101"));
+  const auto refused = testing::AllOf(StartsWith("HTTP/1.1 426"), HasSubstr("Content-Type: application/json"),
+                                      HasSubstr("Sec-WebSocket-Version: 13"));
+  EXPECT_THAT(greeting_for("Sec-WebSocket-Version: 8\r\n", key), refused);
+  EXPECT_THAT(greeting_for(version, ""), refused);
+  for (const char* wrong : {"x", "dGhlIHNhbXBsZSBub25jZQ=", "dGhlIHNhbXBsZSBub25jZQ!=", "dGhlIHNhbXBsZSBub25jZXh4"})
+    EXPECT_THAT(greeting_for(version, "Sec-WebSocket-Key: " + std::string(wrong) + "\r\n"), refused) << wrong;
+}
+
+TEST_F(WebSocket, StreamsWhereNullStandsForWhatIsLeftOut) {
+  actors.answer_at_once = true;
+  listen();
+  websocket_client client(daemon->port());
+  client.send(R"({"type":"completion","id":"a","prompt":"x","stream":null})");
+  EXPECT_EQ(text_at(client.receive(), "/type"), "\"started\"");
+  EXPECT_EQ(text_at(client.receive(), "/type"), "\"chunk\"");
 }
 
 TEST_F(WebSocket, ClosesPolitelyOverAMessageThatIsTooLong) {
