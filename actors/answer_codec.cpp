@@ -136,7 +136,7 @@ json::value normalized_request(const generation_request& r, const std::string& m
   const auto& s = r.sampling;
   json::array bias;
   for (const auto& [id, value] : s.logit_bias) bias.push_back({id, value});
-  const bool greedy = s.temperature < 1e-4;
+  const bool greedy = s.greedy();
   return {{"model", model_digest},
           {"precision", precision},
           {"tenant", r.tenant},

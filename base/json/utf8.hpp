@@ -6,8 +6,8 @@
 
 namespace troupe {
 
-/// Bytes at the beginning of `text` that are valid UTF-8 (RFC 3629: no surrogates, no overlong forms): all of them, or up to
-/// the first fault.
+/// Bytes at the beginning of `text` that are valid UTF-8 (RFC 3629: no surrogates, no overlong forms): all of them, or
+/// up to the first fault.
 std::size_t valid_utf8_prefix(std::string_view text);
 
 /// `text` with every byte that is not part of a valid character replaced by U+FFFD.

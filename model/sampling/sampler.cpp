@@ -10,7 +10,6 @@
 namespace troupe::model {
 namespace {
 
-constexpr double greedy_temperature = 1e-4;
 constexpr float lowest_logprob = -9999.0F;  // what OpenAI reports for very unlikely tokens
 constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 
@@ -182,7 +181,7 @@ void sampler::narrow_to_top_p(std::vector<candidate>& candidates) const {
 sampled_token sampler::sample(std::span<const float> logits) {
   adjust(logits);
   keep_forced();
-  const token_id id = params_.temperature < greedy_temperature ? most_likely(scratch_) : draw();
+  const token_id id = params_.greedy() ? most_likely(scratch_) : draw();
   sampled_token out;
   if (params_.top_logprobs >= 0) out = score(logits, id, params_.top_logprobs);
   out.id = id;

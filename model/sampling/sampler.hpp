@@ -14,7 +14,7 @@ struct candidate;
 
 /// How one choice's tokens are drawn. Defaults mean "off". Ranges are checked where requests are parsed.
 struct sampling_params {
-  double temperature = 1.0;  ///< Below 1e-4: greedy, whatever else is set.
+  double temperature = 1.0;  ///< 0: greedy.
   int top_k = 0;             ///< <= 0: off.
   double top_p = 1.0;
   double min_p = 0.0;
@@ -28,6 +28,9 @@ struct sampling_params {
   std::uint32_t min_tokens = 0;  ///< End tokens are banned before.
   bool ignore_eos = false;       ///< End tokens do not end (and are not banned).
   int top_logprobs = -1;         ///< -1: no logprobs; otherwise how many alternatives (0: the chosen one's only).
+
+  /// So near to 0 that the temperature counts as 0: the likeliest token, whatever else is set.
+  bool greedy() const { return temperature < 1e-4; }
 };
 
 struct token_logprob {

@@ -20,8 +20,6 @@ constexpr std::size_t max_bias_entries = 1024;
 constexpr std::size_t max_stop_ids = 1024;
 constexpr std::int64_t max_count = std::numeric_limits<std::int32_t>::max();
 constexpr int max_logprobs = 20;
-/// Below this a temperature is greedy (sampling_params), so that the same request gives the same answer.
-constexpr double greedy_below = 1e-4;
 
 std::vector<std::string> read_stops(object_reader& in, std::uint32_t most) {
   const json::value* value = in.any("stop");
@@ -108,7 +106,7 @@ model::sampling_params read_sampling(object_reader& in, const codec_context& con
 void read_seed(object_reader& in, actors::generation_request& request) {
   using limits = std::numeric_limits<std::int64_t>;
   const auto seed = in.integer("seed", limits::min(), limits::max());
-  const bool greedy = request.sampling.temperature < greedy_below;
+  const bool greedy = request.sampling.greedy();
   if (seed) {
     request.sampling.seed = static_cast<std::uint64_t>(*seed);
   } else if (!greedy) {
