@@ -41,7 +41,7 @@ executor_actor::behavior_type run_executor(executor_actor::stateful_pointer<exec
 }  // namespace
 
 executor_actor spawn_executor(caf::actor_system& system, const house_ptr& shared) {
-  return system.spawn<caf::detached>(run_executor, shared);
+  return spawn_on_thread(system, run_executor, shared);
 }
 
 }  // namespace troupe::actors

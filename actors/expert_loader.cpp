@@ -55,7 +55,7 @@ expert_loader_actor::behavior_type run_expert_loader(expert_loader_actor::statef
 }  // namespace
 
 expert_loader_actor spawn_expert_loader(caf::actor_system& system, const house_ptr& shared) {
-  return system.spawn<caf::detached>(run_expert_loader, shared);
+  return spawn_on_thread(system, run_expert_loader, shared);
 }
 
 }  // namespace troupe::actors

@@ -67,7 +67,7 @@ preparer_actor::behavior_type run_preparer(preparer_actor::stateful_pointer<prep
 
 preparer_actor spawn_preparer(caf::actor_system& system, const house_ptr& shared,
                               const std::shared_ptr<prompt_maker>& maker) {
-  return system.spawn<caf::detached>(run_preparer, shared, maker);
+  return spawn_on_thread(system, run_preparer, shared, maker);
 }
 
 }  // namespace troupe::actors

@@ -92,6 +92,11 @@ void service::parts::load(loader make) {
       start_actors(*std::move(loaded));
       if (shared->start_failure) loaded = *shared->start_failure;
     }
+  } catch (const std::bad_alloc&) {
+    loaded =
+        error{error_kind::overloaded,
+              "not enough memory to load the model: free some, or choose a smaller --precision or --kv-cache-memory",
+              {}};
   } catch (const std::exception& failure) {
     loaded = error{error_kind::internal, std::string("loading failed: ") + failure.what(), {}};
   }
@@ -107,8 +112,9 @@ void service::parts::request_ended(request_context& context) {
   auto& measured = shared->measured;
   if (const auto& failure = context.failure) {
     measured.request_failure.Add({{"kind", std::string(to_string(failure->kind))}}).Increment();
-    if (failure->kind == error_kind::internal || failure->kind == error_kind::corrupt)
-      spdlog::error("request {} failed: {}", context.request.external_id, failure->to_string());
+    const bool ours = failure->kind == error_kind::internal || failure->kind == error_kind::corrupt ||
+                      failure->kind == error_kind::io;
+    if (ours) spdlog::error("request {} failed: {}", context.request.external_id, failure->to_string());
   }
   shared->model_measured->request_latency.Observe(
       std::chrono::duration<double>(shared->clock() - context.arrived).count());

@@ -2,6 +2,9 @@
 
 #include <spdlog/spdlog.h>
 
+#include <thread>
+#include <utility>
+
 #include "actors/house.hpp"
 
 /// Starts the stages, one file each. The supervisor calls these and watches what they return. The executor and the
@@ -23,6 +26,14 @@ void log_exceptions(Actor* self) {
     }
     return caf::sec::runtime_error;
   });
+}
+
+/// Starts an actor that computes or waits, on a thread of its own. CAF counts it before that thread exists and would
+/// wait for it for ever: whether a thread can start is found out first. Throws when it cannot.
+template <class Function, class... Arguments>
+auto spawn_on_thread(caf::actor_system& system, Function run, Arguments&&... arguments) {
+  std::thread([] {}).join();
+  return system.spawn<caf::detached>(run, std::forward<Arguments>(arguments)...);
 }
 
 gateway_actor spawn_gateway(caf::actor_system& system, const house_ptr& shared);

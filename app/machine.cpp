@@ -1,10 +1,18 @@
 #include "app/machine.hpp"
 
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <exception>
 #include <fstream>
+#include <latch>
 #include <limits>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <vector>
 
 namespace troupe::app {
 namespace {
@@ -49,10 +57,46 @@ std::uint64_t free_memory_bytes() {
   return std::min(machine, available_to_group("/sys/fs/cgroup").value_or(machine));
 }
 
+result<void> can_start_threads(std::size_t count) {
+  std::latch all_counted{1};
+  std::vector<std::thread> threads;
+  std::optional<std::string> refusal;
+  try {
+    threads.reserve(count);
+    while (threads.size() < count) threads.emplace_back([&] { all_counted.wait(); });
+  } catch (const std::exception& failure) {
+    refusal = failure.what();
+  }
+  all_counted.count_down();
+  for (auto& thread : threads) thread.join();
+  if (!refusal) return {};
+  return error{error_kind::unavailable,
+               "the server needs " + std::to_string(count) + " threads, but after " + std::to_string(threads.size()) +
+                   " the operating system says: " + *refusal +
+                   "; raise the limit of processes (ulimit -u) or of memory (ulimit -v), or lower --threads, "
+                   "--io-threads or --preparers",
+               {}};
+}
+
+void make_output_safe() {
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(standard, F_GETFD) < 0) open("/dev/null", O_RDWR);  // takes the lowest free number: this one
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
+std::uint64_t raise_open_files() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return std::numeric_limits<std::uint64_t>::max();
+  const rlimit raised{.rlim_cur = files.rlim_max, .rlim_max = files.rlim_max};
+  return setrlimit(RLIMIT_NOFILE, &raised) == 0 ? raised.rlim_cur : files.rlim_cur;
+}
+
 termination_signals::termination_signals() {
   sigemptyset(&set_);
   sigaddset(&set_, SIGTERM);
   sigaddset(&set_, SIGINT);
+  struct sigaction present {};
+  if (sigaction(SIGHUP, nullptr, &present) == 0 && present.sa_handler != SIG_IGN) sigaddset(&set_, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &set_, nullptr);
 }
 

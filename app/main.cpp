@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <new>
 
 #include "app/inspect.hpp"
 #include "app/machine.hpp"
@@ -68,6 +69,7 @@ void add_upcycle(CLI::App& program, app::upcycle_options& options, int& code) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  app::make_output_safe();
   CLI::App program("Troupe serves Mixture-of-Experts language models to many clients at once.", "troupe");
   program.set_version_flag("--version", "troupe " TROUPE_VERSION);
   program.require_subcommand(1);
@@ -102,6 +104,8 @@ int main(int argc, char** argv) {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& failure) {
     return program.exit(failure) == 0 ? 0 : 2;
+  } catch (const std::bad_alloc&) {
+    return fail({error_kind::overloaded, "there is not enough memory to start", {}}, 1);
   } catch (const std::exception& failure) {
     return fail({error_kind::internal, failure.what(), {}}, 1);
   }

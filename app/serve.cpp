@@ -2,12 +2,14 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <future>
 #include <iostream>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "actors/service.hpp"
 #include "app/log.hpp"
@@ -65,6 +67,12 @@ std::optional<int> wait_for_model(const actors::service& service, termination_si
   return std::nullopt;
 }
 
+/// Where there may be threads that nobody can end any more.
+[[noreturn]] void end_at_once() {
+  spdlog::shutdown();
+  std::_Exit(1);
+}
+
 /// How long clients may take to read the ends of their answers once nothing is computed any more.
 constexpr auto last_words = 2s;
 
@@ -82,11 +90,29 @@ void drain(actors::service& service, net::server& server, termination_signals& s
   while (stopped.wait_for(0ms) != std::future_status::ready)
     if (signals.wait(20ms)) {
       spdlog::warn("ended by a second signal");
-      spdlog::shutdown();
-      std::_Exit(1);
+      end_at_once();
     }
   stopped.get();
   spdlog::info("stopped");
+}
+
+/// All threads of a server: what computes, reads and writes, prepares; its loader and the actors' own.
+std::size_t threads_of(const config::settings& settings) {
+  constexpr std::size_t others = 10;
+  const std::size_t compute =
+      settings.engine.threads != 0 ? settings.engine.threads : std::max(1U, std::thread::hardware_concurrency());
+  return compute + settings.server.io_threads + settings.limits.preparers + others;
+}
+
+/// No more connections than there can be open files: one too many would wait unheard instead of being told.
+void fit_connections(config::settings& settings) {
+  constexpr std::uint64_t own_files = 32;
+  const std::uint64_t files = raise_open_files();
+  const std::uint64_t most = files > 2 * own_files ? files - own_files : std::max<std::uint64_t>(1, files / 2);
+  if (settings.server.max_connections <= most) return;
+  spdlog::warn("{} open files are allowed: there will be at most {} connections; raise the limit (ulimit -n) for {}",
+               files, most, settings.server.max_connections);
+  settings.server.max_connections = static_cast<std::uint32_t>(most);
 }
 
 /// To the log, and to the terminal where the log is a file.
@@ -98,10 +124,12 @@ int report(const error& failure, const config::log_settings& log) {
 
 }  // namespace
 
-int serve(const config::settings& settings) {
+int serve(config::settings settings) {
   std::signal(SIGPIPE, SIG_IGN);  // Whoever reads our output may go away; the clients need not notice.
   termination_signals signals;    // Before the log, which has a thread.
   if (auto opened = open_log(settings.log); !opened) return report(opened.error(), {});
+  if (auto enough = can_start_threads(threads_of(settings)); !enough) return report(enough.error(), settings.log);
+  fit_connections(settings);
 
   std::promise<bool> bound;  // nobody should wait for a model whose port is taken
   const auto service = actors::service::start(
@@ -118,7 +146,10 @@ int serve(const config::settings& settings) {
   const std::string url = address(settings.server.host, server.port());
   std::cout << "Troupe listens on " << url << " and loads " << settings.model.path << std::endl;
   if (!wait_for_model(*service, signals)) {
-    if (auto loaded = service->wait_until_loaded(); !loaded) return report(loaded.error(), settings.log);
+    if (auto loaded = service->wait_until_loaded(); !loaded) {
+      report(loaded.error(), settings.log);
+      end_at_once();
+    }
     std::cout << "Serving " << service->served_name() << " on " << url << "\n";
     print_how_to_ask(url, service->model() != nullptr && service->model()->chat() != nullptr);
     std::cout << "Log: " << (settings.log.file.empty() ? "standard error" : settings.log.file) << ". Ctrl-C stops."

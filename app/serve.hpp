@@ -4,9 +4,9 @@
 
 namespace troupe::app {
 
-/// `troupe serve`: opens the port, loads the model behind it and serves until SIGTERM or SIGINT, which let running
-/// answers end; a second signal ends the process at once. Returns the exit code: 0 after a drain, 1 when it cannot
-/// serve.
-int serve(const config::settings& settings);
+/// `troupe serve`: opens the port, loads the model behind it and serves until SIGTERM, SIGINT or SIGHUP, which
+/// let running answers end; a second signal ends the process at once. Returns the exit code: 0 after a drain, 1 when it
+/// cannot serve.
+int serve(config::settings settings);
 
 }  // namespace troupe::app

@@ -234,6 +234,7 @@ result<void> upcycle_folder(const upcycle_options& options, const model::opened_
 result<void> upcycle(const upcycle_options& given, const model::write_progress& progress) {
   upcycle_options options = given;
   if (!options.to.has_filename()) options.to = options.to.parent_path();  // "new-model/"
+  if (options.to.empty()) return error{error_kind::invalid, "must name a new file or folder", "TO"};
   if (options.experts < 2 || options.experts > 1024)
     return error{error_kind::invalid, "must be from 2 to 1024", "--experts"};
   if (options.top_k < 1 || options.top_k > options.experts)

@@ -40,10 +40,17 @@ void wait_while_equal(std::atomic<std::uint32_t>& value, std::uint32_t old, std:
 thread_pool::thread_pool(unsigned threads) {
   if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
   workers_.reserve(threads - 1);
-  for (unsigned worker = 1; worker < threads; ++worker) workers_.emplace_back([this, worker] { work_loop(worker); });
+  try {
+    for (unsigned worker = 1; worker < threads; ++worker) workers_.emplace_back([this, worker] { work_loop(worker); });
+  } catch (...) {
+    end_workers();
+    throw;
+  }
 }
 
-thread_pool::~thread_pool() {
+thread_pool::~thread_pool() { end_workers(); }
+
+void thread_pool::end_workers() {
   stopping_.store(true, std::memory_order_relaxed);
   round_.fetch_add(1, std::memory_order_seq_cst);
   round_.notify_all();

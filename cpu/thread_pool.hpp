@@ -45,6 +45,7 @@ class thread_pool {
 
   void run_shared(std::uint32_t tasks, job work);
   void work_loop(unsigned worker);
+  void end_workers();
   bool enter();
   void take_tasks(unsigned worker);
 

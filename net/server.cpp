@@ -155,12 +155,14 @@ server::~server() { stop(); }
 result<std::unique_ptr<server>> server::listen(const config::settings& settings, upstream calls) {
   auto made = std::make_unique<parts>(settings, std::move(calls));
   if (auto opened = made->open(); !opened) return opened.error();
-  made->accept();
-  const auto& first = made->gateways.front();
-  first->start([parts = made.get()] { parts->accept_anew(); });
-  for (const auto& one : made->gateways)
+  std::unique_ptr<server> out(new server(std::move(made)));  // stops what was started, should a start fail
+  parts& started = *out->parts_;
+  started.accept();
+  const auto& first = started.gateways.front();
+  first->start([&started] { started.accept_anew(); });
+  for (const auto& one : started.gateways)
     if (one != first) one->start();
-  return std::unique_ptr<server>(new server(std::move(made)));
+  return out;
 }
 
 std::uint16_t server::port() const { return parts_->port; }

@@ -78,13 +78,13 @@ def events_of(body):
 
 
 class Daemon:
-    def __init__(self, model, *flags, ready=True, environment=None):
+    def __init__(self, model, *flags, ready=True, environment=None, prepare=None):
         LOGS.mkdir(parents=True, exist_ok=True)
         self.log_path = LOGS / f"{os.getpid()}-{time.monotonic_ns()}.log"
         self.log = open(self.log_path, "wb")
         command = [PROGRAM, "serve", "--model", str(model), "--port", "0", *map(str, flags)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log,
-                                        env={**os.environ, **(environment or {})})
+                                        env={**os.environ, **(environment or {})}, preexec_fn=prepare)
         self.output = []
         self._reader = threading.Thread(target=self._read_output, daemon=True)
         self._reader.start()

@@ -1,6 +1,9 @@
 """The program itself: what it prints, its exit codes, and how it starts and ends."""
 
 import json
+import os
+import resource
+import select
 import signal
 import socket
 import subprocess
@@ -8,7 +11,7 @@ import threading
 
 import pytest
 
-from daemon import DEFAULT_MODEL, FAULTS, PATIENCE, PROGRAM, TINY_DENSE, Daemon, run, wait_until
+from daemon import DEFAULT_MODEL, FAULTS, PATIENCE, PROGRAM, SLOWNESS, TINY_DENSE, Daemon, read_all, run, wait_until
 
 
 def test_version_and_help():
@@ -100,6 +103,54 @@ def test_a_reader_of_the_output_may_go_away():
     process.stdout.close()
     process.send_signal(signal.SIGTERM)  # it says so on its output
     assert process.wait(PATIENCE) == 0
+
+
+def test_a_closed_terminal_stops_the_daemon_as_politely():
+    with Daemon(TINY_DENSE) as daemon:
+        daemon.stop(signal.SIGHUP)
+        assert daemon.process.wait(PATIENCE) == 0
+        assert "draining" in daemon.log_text()
+
+
+def test_nohup_keeps_it_running():
+    with Daemon(TINY_DENSE, prepare=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as daemon:
+        daemon.stop(signal.SIGHUP)
+        assert daemon.complete()["choices"]
+        assert daemon.get("/ready").status == 200
+
+
+def test_closed_standard_streams_do_no_harm():
+    def close_all():
+        for standard in (0, 1, 2):
+            os.close(standard)
+
+    with Daemon(TINY_DENSE) as other:  # its port is taken: the second daemon ends by itself
+        command = [PROGRAM, "serve", "--model", TINY_DENSE, "--port", str(other.port)]
+        assert subprocess.Popen(command, preexec_fn=close_all).wait(PATIENCE) == 1
+        assert other.complete()["choices"]
+
+
+@pytest.mark.skipif(SLOWNESS > 1, reason="sanitizers need all of the address space")
+def test_too_little_room_for_threads_is_said_and_ends_the_program():
+    """Their stacks alone take more than the process may have."""
+    limited = lambda: resource.setrlimit(resource.RLIMIT_AS, (700 << 20, 700 << 20))
+    ended = run("serve", "--port", "0", "--model", TINY_DENSE, "--preparers", "256", preexec_fn=limited)
+    assert ended.returncode == 1
+    assert "threads" in ended.stderr and "--preparers" in ended.stderr, ended
+
+
+def test_more_clients_than_open_files_are_turned_away():
+    few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (80, 80))
+    with Daemon(TINY_DENSE, prepare=few) as daemon:
+        assert "at most 48 connections" in daemon.log_text()
+        clients = [daemon.connect() for _ in range(100)]
+        answered = lambda: select.select(clients, [], [], 0)[0]
+        wait_until(lambda: len(answered()) >= 50, "answers to all that are too many")
+        for connection in answered():
+            assert read_all(connection).startswith(b"HTTP/1.1 503")
+        for connection in clients:
+            connection.close()
+        wait_until(lambda: daemon.get("/health").status == 200, "room again")
 
 
 def test_health_answers_while_the_model_is_loading():
