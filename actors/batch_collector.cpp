@@ -42,7 +42,8 @@ void work(self_pointer self, const house_ptr& shared) {
   core.sweep(shared->clock());
   // A step that nobody can run is not planned: its sequences would count as begun. Nor is one whose tokens nobody
   // takes.
-  const bool can_run = shared->at(&house::executor).alive && shared->dispatcher_stage->depth() < most_updates;
+  const bool can_run = shared->at(&house::executor).alive && shared->at(&house::dispatcher).alive &&
+                       shared->dispatcher_stage->depth() < most_updates;
   const auto job = can_run ? core.next_step(shared->clock()) : nullptr;
   hand_on(self, *shared);
   if (!job) {
@@ -50,7 +51,7 @@ void work(self_pointer self, const house_ptr& shared) {
     // Something waits: for the batch to fill, for a client to read, or for pages.
     if (core.waits_for_clients()) shared->collector_stage->moved();
     const steady_time soon = shared->clock() + look_again;
-    return set_alarm(self, *shared, std::min(core.wake_at().value_or(soon), soon));
+    return set_alarm(self, *shared, can_run ? std::min(core.wake_at().value_or(soon), soon) : soon);
   }
   job->held = enter_admitted(shared->executor_stage);
   self->request(shared->get(&house::executor), caf::infinite, run_atom::value, job)

@@ -8,7 +8,7 @@
 namespace troupe::actors {
 
 /// A kept answer on its way to a client. It goes out as if it were being made now: while the client's window is full,
-/// it waits, and only the text that all readers share is held.
+/// it waits. Until its first event it is the text that all readers share; from then on the rest of its events.
 struct kept_answer {
   request_ptr context;
   cache::hit found;
@@ -65,6 +65,7 @@ bool replay(house& shared, kept_answer& answer) {
     if (!events || events->empty()) return miss(shared, answer.context), true;
     shared.measured.cache_lookups.Add({{"tier", "memory"}, {"result", "hit"}}).Increment();
     answer.events = *std::move(events);
+    answer.found.value.reset();
   }
   while (answer.sent < answer.events.size() && has_room(*answer.context))
     send_event(answer, std::move(answer.events[answer.sent++]));

@@ -11,9 +11,9 @@ namespace {
 
 double seconds(steady_time::duration d) { return std::chrono::duration<double>(d).count(); }
 
-std::string role_of(const std::string& name) { return name.substr(0, name.find(' ')); }
-
 }  // namespace
+
+std::string role_of(const std::string& stage_name) { return stage_name.substr(0, stage_name.find(' ')); }
 
 stage::stage(std::string name, std::int64_t bound, metrics& registry, clock_function clock)
     : name_(std::move(name)),

@@ -24,12 +24,15 @@ class metrics;
 /// The clock of the actors: real time in the service, virtual time in tests.
 using clock_function = std::function<steady_time()>;
 
+/// What stages with this name do: the name without the number of the one among several.
+std::string role_of(const std::string& stage_name);
+
 /// A stage seen from outside its mailbox: how much may be in it, what it holds, whether it moves, and its four metrics
 /// (depth, wait, service time, refusals). CAF's mailboxes are unbounded, so the bound is a credit taken before the
 /// send. Any thread may call any member.
 class stage {
  public:
-  /// Stages whose names differ in a number after a space share their metrics. `bound`: messages in the mailbox or in
+  /// Stages of one role share their metrics. `bound`: messages in the mailbox or in
   /// work; 0: as many as come (what comes was bounded at admission).
   stage(std::string name, std::int64_t bound, metrics& registry, clock_function clock);
 

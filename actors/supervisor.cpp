@@ -87,13 +87,12 @@ supervisor_actor::behavior_type run_supervisor(self_pointer self, house_ptr shar
     const std::string name = it->second;
     self->state.alive.erase(it);
     self->state.stages.at(name).died();
-    const std::string role = name.substr(0, name.find(' '));
     unsigned& deaths = self->state.deaths_in_a_row[name];
     if (shared->clock() - self->state.started[name] > good_life) deaths = 0;
     const auto backoff = shared->settings.supervision.restart_backoff * (1U << std::min(deaths++, max_doublings));
     spdlog::error("stage {} died: {}; it is restarted in {} ms", name, self->system().render(down.reason),
                   backoff.count());
-    shared->measured.stage_restarts.Add({{"actor", role}}).Increment();
+    shared->measured.stage_restarts.Add({{"actor", role_of(name)}}).Increment();
     self->delayed_send(self, backoff, restart_atom::value, name);
   });
 

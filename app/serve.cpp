@@ -88,7 +88,7 @@ void drain(actors::service& service, net::server& server, termination_signals& s
     server.stop();
   });
   while (stopped.wait_for(0ms) != std::future_status::ready)
-    if (signals.wait(20ms)) {
+    if (const auto second = signals.wait(20ms); second && *second != SIGHUP) {  // a closed terminal sends it twice
       spdlog::warn("ended by a second signal");
       end_at_once();
     }
@@ -106,7 +106,7 @@ std::size_t threads_of(const config::settings& settings) {
 
 /// No more connections than there can be open files: one too many would wait unheard instead of being told.
 void fit_connections(config::settings& settings) {
-  constexpr std::uint64_t own_files = 32;
+  const std::uint64_t own_files = 32 + 3 * std::uint64_t{settings.server.io_threads};
   const std::uint64_t files = raise_open_files();
   const std::uint64_t most = files > 2 * own_files ? files - own_files : std::max<std::uint64_t>(1, files / 2);
   if (settings.server.max_connections <= most) return;

@@ -36,8 +36,7 @@ void gateway::start(std::function<void()> recover) {
     // What a handler throws ends what it was doing, not the daemon with everybody's streams.
     for (bool failed = false;;) {
       try {
-        if (failed && recover) recover();
-        failed = false;
+        if (std::exchange(failed, false) && recover) boost::asio::post(context_, recover);
         context_.run();
         return;
       } catch (const std::exception& failure) {

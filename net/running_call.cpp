@@ -9,6 +9,7 @@ namespace {
 /// Names and punctuation of a chunk, and of one token's logprob entry.
 constexpr std::int64_t chunk_frame_bytes = 250;
 constexpr std::int64_t token_frame_bytes = 60;
+constexpr std::int64_t token_id_bytes = 6;
 
 request_id next_request_id() {
   static std::atomic<std::uint64_t> last{0};
@@ -22,26 +23,12 @@ std::int64_t size_of(const std::vector<actors::token_detail>& tokens) {
   return bytes;
 }
 
-/// About what an event adds to an answer. Each of the `choices` repeats what is told of the prompt.
-std::int64_t content_bytes(const actors::generation_event& event, std::uint32_t choices) {
-  if (const auto* delta = std::get_if<actors::generation_delta>(&event))
-    return static_cast<std::int64_t>(delta->text.size()) + size_of(delta->tokens);
-  if (const auto* start = std::get_if<actors::generation_started>(&event))
-    return choices * (static_cast<std::int64_t>(start->prompt_text.size()) + size_of(start->prompt_details));
-  return 0;
-}
-
-/// About what an event takes in a stream.
-std::int64_t flow_cost(const actors::generation_event& event, std::uint32_t choices) {
-  const bool for_each = std::holds_alternative<actors::generation_started>(event);
-  return chunk_frame_bytes * (for_each ? choices : 1) + content_bytes(event, choices);
-}
-
-wire_error answer_too_large(std::int64_t limit) {
+wire_error answer_too_large(std::int64_t limit, bool stream) {
   return {.status = 400,
           .code = "answer_too_large",
           .message = "the answer comes to more than " + std::to_string(limit) +
-                     " bytes in one piece; ask for fewer tokens, choices or logprobs, or stream it"};
+                     " bytes in one piece; ask for fewer tokens, choices or logprobs" +
+                     (stream ? "" : ", or stream it")};
 }
 
 }  // namespace
@@ -49,6 +36,7 @@ wire_error answer_too_large(std::int64_t limit) {
 running_call::running_call(generation_call& call, std::int64_t max_bytes, poster post, call_output output)
     : answer_(std::move(call.answer)),
       stream_(call.stream),
+      token_ids_(call.token_ids),
       prompts_(call.requests.size()),
       choices_(call.requests.empty() ? 1 : call.requests.front().n),
       max_bytes_(max_bytes),
@@ -61,8 +49,7 @@ std::shared_ptr<running_call> running_call::start(const upstream& calls, generat
   auto requests = std::move(call.requests);
   if (running->stream_) running->window_ = terms.window;
   const auto shared = std::make_shared<actors::call_state>(static_cast<std::uint32_t>(requests.size()));
-  for (std::size_t prompt = 0; prompt < requests.size(); ++prompt) {
-    actors::generation_request& request = requests[prompt];
+  for (actors::generation_request& request : requests) {
     request.id = next_request_id();
     request.external_id = terms.external_id;
     request.tenant = terms.tenant;
@@ -73,14 +60,37 @@ std::shared_ptr<running_call> running_call::start(const upstream& calls, generat
     request.window = running->window_;
     request.use_cache = request.use_cache && terms.use_cache;
     request.store_in_cache = request.store_in_cache && terms.store_in_cache;
-    calls.generate(std::move(request),
-                   [running, prompt](actors::generation_event event) { running->arrive(prompt, std::move(event)); });
+  }
+  try {
+    for (std::size_t prompt = 0; prompt < requests.size(); ++prompt)
+      calls.generate(std::move(requests[prompt]),
+                     [running, prompt](actors::generation_event event) { running->arrive(prompt, std::move(event)); });
+  } catch (...) {  // memory is short: nobody would cancel those that are on their way
+    running->cancel();
+    throw;
   }
   return running;
 }
 
+std::int64_t running_call::content_bytes(const actors::generation_event& event) const {
+  const auto ids = [&](std::size_t count) {
+    return token_ids_ ? token_id_bytes * static_cast<std::int64_t>(count) : std::int64_t{0};
+  };
+  if (const auto* delta = std::get_if<actors::generation_delta>(&event))
+    return static_cast<std::int64_t>(delta->text.size()) + size_of(delta->tokens) + ids(delta->tokens.size());
+  if (const auto* start = std::get_if<actors::generation_started>(&event))
+    return choices_ * (static_cast<std::int64_t>(start->prompt_text.size()) + size_of(start->prompt_details) +
+                       ids(start->prompt_ids.size()));
+  return 0;
+}
+
+std::int64_t running_call::flow_cost(const actors::generation_event& event) const {
+  const bool for_each = std::holds_alternative<actors::generation_started>(event);
+  return chunk_frame_bytes * (for_each ? choices_ : 1) + content_bytes(event);
+}
+
 void running_call::arrive(std::size_t prompt, actors::generation_event event) {
-  if (window_) window_->add(flow_cost(event, choices_));
+  if (window_) window_->add(flow_cost(event));
   bool first = false;
   {
     const std::lock_guard lock(mutex_);
@@ -99,7 +109,7 @@ void running_call::drain() {
   // What was counted on arrival is released once, whether it reaches the client or comes after the call's end:
   // other streams may share the window.
   std::int64_t cost = 0;
-  for (const auto& [prompt, event] : events) cost += flow_cost(event, choices_);
+  for (const auto& [prompt, event] : events) cost += flow_cost(event);
   std::vector<std::string> chunks;
   std::optional<wire_error> failure;
   for (auto& [prompt, event] : events) {
@@ -107,7 +117,7 @@ void running_call::drain() {
     if (const auto* failed = std::get_if<actors::generation_failed>(&event))
       failure = to_wire(failed->failure, failed->retry_after);
     else if (too_large(event))
-      failure = answer_too_large(max_bytes_);
+      failure = answer_too_large(max_bytes_, stream_);
     else
       take(prompt, std::move(event), chunks);
   }
@@ -128,7 +138,7 @@ void running_call::drain() {
 }
 
 bool running_call::too_large(const actors::generation_event& event) {
-  const std::int64_t bytes = content_bytes(event, choices_);
+  const std::int64_t bytes = content_bytes(event);
   if (stream_) return bytes > max_bytes_;
   collected_ += bytes;
   return collected_ > max_bytes_;

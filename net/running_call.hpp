@@ -54,7 +54,10 @@ class running_call : public std::enable_shared_from_this<running_call> {
 
   /// Takes the call's answer and leaves its requests.
   running_call(generation_call& call, std::int64_t max_bytes, poster post, call_output output);
-  void arrive(std::size_t prompt, actors::generation_event event);  ///< Any thread.
+  /// About what an event adds to an answer: each choice repeats what is told of the prompt. Any thread.
+  std::int64_t content_bytes(const actors::generation_event& event) const;
+  std::int64_t flow_cost(const actors::generation_event& event) const;  ///< About what it takes in a stream.
+  void arrive(std::size_t prompt, actors::generation_event event);      ///< Any thread.
   void drain();
   void take(std::size_t prompt, actors::generation_event event, std::vector<std::string>& chunks);
   /// Counts an event; an answer is built on the thread that serves everybody's connections.
@@ -64,6 +67,7 @@ class running_call : public std::enable_shared_from_this<running_call> {
 
   std::unique_ptr<answer> answer_;
   bool stream_;
+  bool token_ids_;
   std::size_t prompts_;
   std::uint32_t choices_;  ///< Of each prompt.
   std::int64_t max_bytes_;

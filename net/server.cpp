@@ -22,6 +22,11 @@ using error_code = boost::system::error_code;
 /// After accept failed for want of file descriptors or memory.
 constexpr std::chrono::milliseconds accept_pause{100};
 
+bool is_exhausted(const error_code& ec) {
+  return ec == asio::error::no_descriptors || ec == asio::error::no_memory || ec == asio::error::no_buffer_space ||
+         ec == boost::system::errc::too_many_files_open_in_system;
+}
+
 error cannot_listen(const std::string& host, std::uint16_t port, const error_code& ec) {
   const std::string address = host + ":" + std::to_string(port);
   std::string message = "cannot listen on " + address + ": " + ec.message();
@@ -70,13 +75,15 @@ struct server::parts {
   result<void> open();
   void accept();
   void accept_anew();
-  void on_accept(const error_code& ec, tcp::socket socket, gateway& owner);
+  void accept_later();
+  void take(tcp::socket socket, gateway& owner);
   void turn_away(tcp::socket socket);
 
   server_core core;
   std::vector<std::unique_ptr<gateway>> gateways;
   std::optional<tcp::acceptor> acceptor;  ///< On the first gateway's thread.
   std::optional<asio::steady_timer> pause;
+  std::uint64_t accepting = 0;  ///< Which accept is to be followed by the next one.
   std::size_t next_gateway = 0;
   std::uint16_t port = 0;
   std::mutex stopping;
@@ -99,8 +106,18 @@ result<void> server::parts::open() {
 
 void server::parts::accept() {
   gateway& owner = *gateways[next_gateway++ % gateways.size()];
-  acceptor->async_accept(owner.context(), [this, &owner](const error_code& ec, tcp::socket socket) {
-    on_accept(ec, std::move(socket), owner);
+  const std::uint64_t turn = ++accepting;
+  acceptor->async_accept(owner.context(), [this, &owner, turn](const error_code& ec, tcp::socket socket) {
+    if (!ec) take(std::move(socket), owner);
+    if (turn != accepting || ec == asio::error::operation_aborted || !acceptor->is_open()) return;
+    is_exhausted(ec) ? accept_later() : accept();
+  });
+}
+
+void server::parts::accept_later() {
+  pause->expires_after(accept_pause);
+  pause->async_wait([this, turn = accepting](const error_code& ec) {
+    if (!ec && turn == accepting && acceptor->is_open()) accept();
   });
 }
 
@@ -109,30 +126,15 @@ void server::parts::accept() {
 void server::parts::accept_anew() {
   if (!acceptor->is_open()) return;
   error_code ignored;
-  acceptor->cancel(ignored);  // If one waits still, it must not go on beside the new one.
-  pause->cancel();
-  accept();
+  acceptor->cancel(ignored);
+  accept();  // whatever was to follow an accept or a pause before has lost its turn
 }
 
-void server::parts::on_accept(const error_code& ec, tcp::socket socket, gateway& owner) {
-  if (ec == asio::error::operation_aborted || !acceptor->is_open()) return;
-  const bool exhausted = ec == asio::error::no_descriptors || ec == asio::error::no_memory ||
-                         ec == asio::error::no_buffer_space || ec == boost::system::errc::too_many_files_open_in_system;
-  if (exhausted) {
-    pause->expires_after(accept_pause);
-    pause->async_wait([this](const error_code& stopped) {
-      if (!stopped && acceptor->is_open()) accept();
-    });
-    return;
-  }
-  if (!ec) {
-    if (core.connections.load() >= core.settings().max_connections) {
-      turn_away(std::move(socket));
-    } else {
-      owner.adopt(std::move(socket), core.take_slot());
-    }
-  }
-  accept();
+void server::parts::take(tcp::socket socket, gateway& owner) {
+  if (core.connections.load() >= core.settings().max_connections)
+    turn_away(std::move(socket));
+  else
+    owner.adopt(std::move(socket), core.take_slot());
 }
 
 /// Says why and closes: what fits into an empty send buffer needs no waiting.

@@ -74,6 +74,7 @@ class answer {
 struct generation_call {
   std::vector<actors::generation_request> requests;
   bool stream = false;
+  bool token_ids = false;  ///< The answer holds its tokens' ids and, in each choice, its prompt's.
   std::unique_ptr<net::answer> answer;
 };
 

@@ -155,6 +155,7 @@ result<generation_call> parse_chat(const json::object& body, const codec_context
                              .continuous_usage = fields.continuous_usage};
   generation_call call;
   call.stream = fields.stream;
+  call.token_ids = fields.return_token_ids;
   call.answer = std::make_unique<chat_answer>(std::move(head), options);
   call.requests.push_back(std::move(request));
   return call;

@@ -198,6 +198,7 @@ result<generation_call> parse_completion(const json::object& body, const codec_c
 
   generation_call call{.requests = {},
                        .stream = fields.stream,
+                       .token_ids = fields.return_token_ids,
                        .answer = std::make_unique<completion_answer>(std::move(head), options, prompts.size())};
   for (auto& prompt : prompts) {
     call.requests.push_back(shared);

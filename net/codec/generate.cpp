@@ -100,6 +100,7 @@ result<generation_call> parse_generate(const json::object& body, const codec_con
   request.prompt = std::move(prompts.front());
   generation_call call;
   call.stream = fields.stream;
+  call.token_ids = fields.return_token_ids;
   call.answer = std::make_unique<generate_answer>(std::move(head), options);
   call.requests.push_back(std::move(request));
   return call;

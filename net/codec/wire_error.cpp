@@ -58,7 +58,7 @@ wire_error to_wire(const troupe::error& failure, std::optional<std::chrono::seco
     out.message = to_valid_utf8(failure.to_string());
     if (status < 500) out.param = to_valid_utf8(failure.place);
   }
-  if (asks_to_wait(status))
+  if (asks_to_wait(status) || out.stage == "queue")  // a wait that was too long is overload
     out.retry_after = std::max(std::chrono::seconds{1}, retry_after.value_or(std::chrono::seconds{1}));
   return out;
 }

@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <prometheus/registry.h>
 
 #include <future>
 #include <stdexcept>
@@ -13,16 +12,6 @@ namespace {
 
 constexpr std::uint32_t clients = 8;
 constexpr std::uint32_t answer_tokens = 40;
-
-double restarts(running_service& service, const std::string& actor) {
-  for (const auto& family : service->metrics().Collect()) {
-    if (!family.name.ends_with("stage_restarts_total")) continue;
-    for (const auto& metric : family.metric)
-      for (const auto& label : metric.label)
-        if (label.value == actor) return metric.counter.value;
-  }
-  return 0.0;
-}
 
 /// Throws at each event that `at` chooses, after `seen` took it.
 template <class Choice>
@@ -60,7 +49,7 @@ class deaths : public testing::Test {
       EXPECT_EQ(asked_[i]->finished().size(), 1U);
     }
     service_.expect_empty();
-    EXPECT_GE(restarts(service_, dead_stage), 1.0);
+    EXPECT_GE(counter(*service_, "stage_restarts_total", dead_stage), 1.0);
   }
 
   running_service service_;
@@ -123,8 +112,11 @@ class deaths_of_the_cache : public deaths {
 };
 
 TEST_F(deaths_of_the_cache, InTheMiddleOfAKeptAnswerLetItBeComputedOn) {
-  client* kept = &service_.ask(request_for(99));
-  while (kept->started().cache != "memory") kept = &service_.ask(request_for(99));  // it is stored after its end
+  client* kept = nullptr;
+  ASSERT_TRUE(yield_until([&] {  // it is stored after its end
+    kept = &service_.ask(request_for(99));
+    return kept->started().cache == "memory";
+  }));
   ask_half();
   auto thrown = std::make_shared<int>(0);
   kill(request_for(99), throwing(killer_, [thrown](const generation_event&) { return ++*thrown == 3; }));

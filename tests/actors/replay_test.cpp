@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <prometheus/registry.h>
 
 #include <stdexcept>
 
@@ -46,10 +45,7 @@ TEST(SameBytes, WhenManyShareTheBatch) {
 TEST(SameBytes, WhenPagesAreScarceAndSequencesArePreempted) {
   running_service service({}, 9);
   expect_undisturbed(service);
-  double preempted = 0.0;
-  for (const auto& family : service->metrics().Collect())
-    if (family.name.ends_with("num_preemptions_total")) preempted = family.metric.at(0).counter.value;
-  EXPECT_GT(preempted, 0.0);
+  EXPECT_GT(counter(*service, "num_preemptions_total"), 0.0);
 }
 
 TEST(SameBytes, WhenOneStepFails) {
@@ -163,8 +159,11 @@ TEST(FlowControl, BoundsWhatACachedAnswerSendsAhead) {
   running_service service({}, 512, settings);
   const auto request = request_for(1, 60);
   const std::string expected = service.ask(request).answer();
-  client* kept = &service.ask(request);
-  while (kept->started().cache != "memory") kept = &service.ask(request);  // it is stored after its end
+  client* kept = nullptr;
+  ASSERT_TRUE(yield_until([&] {  // it is stored after its end
+    kept = &service.ask(request);
+    return kept->started().cache == "memory";
+  }));
 
   auto slow = request;
   slow.id = request_id{1'000'000};
@@ -192,8 +191,11 @@ TEST(FlowControl, ForgetsAKeptAnswerThatNobodyReads) {
   auto settings = quick_settings();
   settings.cache.enabled = true;
   running_service service({}, 512, settings);
-  client* kept = &service.ask(request_for(1));
-  while (kept->started().cache != "memory") kept = &service.ask(request_for(1));
+  client* kept = nullptr;
+  ASSERT_TRUE(yield_until([&] {
+    kept = &service.ask(request_for(1));
+    return kept->started().cache == "memory";
+  }));
   auto unread = request_for(1);
   unread.window = std::make_shared<flow_window>(1);
   unread.window->add(1);

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <prometheus/registry.h>
 
 #include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "actors/service.hpp"
@@ -33,6 +35,28 @@ class monitor {
   std::mutex guard_;
   std::condition_variable changed_;
 };
+
+/// For states that tell nobody when they change. A minute is for ever here too.
+template <class Condition>
+bool yield_until(Condition&& holds) {
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > limit) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+/// The sum over all labels, or over those with the value `label`.
+inline double counter(service& of, const std::string& name, const std::string& label = {}) {
+  double sum = 0.0;
+  for (const auto& family : of.metrics().Collect()) {
+    if (!family.name.ends_with(name)) continue;
+    for (const auto& metric : family.metric)
+      if (label.empty() || metric.label.at(0).value == label) sum += metric.counter.value + metric.gauge.value;
+  }
+  return sum;
+}
 
 /// What one client received.
 class client {

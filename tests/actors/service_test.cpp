@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <prometheus/registry.h>
 
 #include <future>
 #include <stdexcept>
@@ -99,6 +98,75 @@ TEST(Deadlines, NameTheStageThatHeldTheRequest) {
   EXPECT_EQ(late.failed()->failure.kind, error_kind::deadline_exceeded);
   EXPECT_EQ(late.failed()->failure.place, "executor");
   EXPECT_LE(late.tokens(), 1U) << "nothing is computed after the deadline";
+  service.expect_empty();
+}
+
+/// The time of a request that waits for a place is over, and so is that of the one whose step killed the executor.
+TEST(Deadlines, HoldForWhatWaitsForADeadExecutor) {
+  auto settings = quick_settings();
+  settings.supervision.restart_backoff = 1h;
+  running_service service([](std::uint64_t, auto) -> result<void> { throw std::runtime_error("the executor dies"); },
+                          512, settings);
+  auto killer = request_for(1);
+  killer.deadline = std::chrono::steady_clock::now() + 2s;
+  client& killed = service.ask(killer);
+  ASSERT_TRUE(yield_until([&] { return counter(*service, "stage_restarts_total", "executor") == 1.0; }));
+  auto queued = request_for(2);
+  queued.queue_deadline = std::chrono::steady_clock::now() + 50ms;
+  client& waited = service.ask(queued);
+  ASSERT_TRUE(waited.failed());
+  EXPECT_EQ(waited.failed()->failure.place, "queue");
+  EXPECT_FALSE(*queued.call->begun);
+  ASSERT_TRUE(killed.failed());
+  EXPECT_EQ(killed.failed()->failure.kind, error_kind::deadline_exceeded);
+  service.expect_empty();
+}
+
+TEST(Deadlines, HoldForWhatWaitsForADeadPreparer) {
+  auto settings = quick_settings();
+  settings.limits.preparers = 1;
+  settings.supervision.restart_backoff = 1h;
+  running_service service({}, 512, settings);
+  auto empty = request_for(1);
+  empty.prompt = std::vector<token_id>{};  // refused where it is prepared
+  empty.id = request_id{1'000'000};
+  service->generate(empty, [](const generation_event&) { throw std::runtime_error("a sink throws"); });
+  ASSERT_TRUE(yield_until([&] { return counter(*service, "stage_restarts_total", "preparer") == 1.0; }));
+  auto queued = request_for(2);
+  queued.queue_deadline = std::chrono::steady_clock::now() + 300ms;
+  client& waited = service.ask(queued);
+  ASSERT_TRUE(waited.failed());
+  EXPECT_EQ(waited.failed()->failure.kind, error_kind::deadline_exceeded);
+  service.expect_empty();
+}
+
+TEST(FlowControl, ComputesNoFurtherThanTheDispatcherCanFollow) {
+  constexpr std::uint64_t most_ahead = 64;
+  monitor steps;
+  std::uint64_t computed = 0;
+  running_service service([&](std::uint64_t, auto) -> result<void> {
+    steps.change([&] { ++computed; });
+    return {};
+  });
+  auto request = request_for(1, 300);
+  request.id = request_id{1'000'000};
+  client seen;
+  bool held = false;
+  service->generate(request, [&, sink = seen.sink()](generation_event event) {
+    if (!std::exchange(held, true)) {
+      // How long it waits decides only how surely it would see too many.
+      const auto limit = std::chrono::steady_clock::now() + 300ms;
+      const auto done = [&] {
+        bool too_many = false;
+        steps.change([&] { too_many = computed > most_ahead + 10; });
+        return too_many;
+      };
+      while (!done() && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+      EXPECT_FALSE(done());
+    }
+    sink(std::move(event));
+  });
+  EXPECT_EQ(seen.tokens(), 300U);
   service.expect_empty();
 }
 
@@ -227,14 +295,6 @@ struct picky_backend : scripted_backend {
   }
 };
 
-double counter(service& of, const std::string& name) {
-  double sum = 0.0;
-  for (const auto& family : of.metrics().Collect())
-    if (family.name.ends_with(name))
-      for (const auto& metric : family.metric) sum += metric.counter.value;
-  return sum;
-}
-
 TEST(Loading, GoesOnAfterAnExpertThatCannotBeLoaded) {
   const auto service = service::start(quick_settings(), []() -> result<loaded_model> {
     auto opened = tiny_model();
@@ -244,8 +304,9 @@ TEST(Loading, GoesOnAfterAnExpertThatCannotBeLoaded) {
   });
   ASSERT_TRUE(service->wait_until_loaded());
   const double expected = 2.0 * static_cast<double>(tiny_model()->spec().layers.size());
-  while (counter(*service, "expert_load_failures_total") < expected || service->health().loading_progress < 1.0)
-    std::this_thread::yield();
+  ASSERT_TRUE(yield_until([&] {
+    return counter(*service, "expert_load_failures_total") == expected && service->health().loading_progress == 1.0;
+  }));
   EXPECT_EQ(counter(*service, "expert_load_failures_total"), expected);
   EXPECT_EQ(counter(*service, "stage_restarts_total"), 0.0);
 }

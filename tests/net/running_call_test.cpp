@@ -70,6 +70,17 @@ TEST(RunningCall, BoundsEachPieceOfAStreamAndNotTheirSum) {
   EXPECT_EQ(seen.chunks.size(), 16U);
 }
 
+TEST(RunningCall, CountsTheIdsOfTokens) {
+  EXPECT_FALSE(run(R"({"prompt":"Hi","n":4})", 90).failure);
+  EXPECT_TRUE(run(R"({"prompt":"Hi","n":4,"return_token_ids":true})", 90).failure);
+}
+
+TEST(RunningCall, DoesNotTellAStreamToStream) {
+  const std::string_view hint = "stream it";
+  EXPECT_NE(run(scored, 900).failure->message.find(hint), std::string::npos);
+  EXPECT_EQ(run(scored_stream, 300).failure->message.find(hint), std::string::npos);
+}
+
 TEST(RunningCall, CountsAPromptOnceForEachChoiceThatRepeatsIt) {
   const auto refused = run(scored_stream, 300);
   ASSERT_TRUE(refused.failure);

@@ -99,6 +99,8 @@ TEST(WireError, NamesTheStageWhereTimeRanOut) {
   EXPECT_EQ(late.status, 504U);
   EXPECT_EQ(text_at(error_body(late), "/error/stage"), "\"queue\"");
   EXPECT_THAT(text_at(error_body(late), "/error/message"), HasSubstr("queue"));
+  EXPECT_TRUE(late.retry_after) << "a wait that was too long is overload";
+  EXPECT_FALSE(to_wire({error_kind::deadline_exceeded, "too slow", "executor"}).retry_after);
 }
 
 TEST(Health, IsAliveWhileLoadingAndNotWhenAStageIsStalled) {
