@@ -148,7 +148,7 @@ TEST(FlowControl, ComputesNoFurtherThanTheDispatcherCanFollow) {
     steps.change([&] { ++computed; });
     return {};
   });
-  auto request = request_for(1, 300);
+  auto request = request_for(1, 200);
   request.id = request_id{1'000'000};
   client seen;
   bool held = false;
@@ -166,7 +166,7 @@ TEST(FlowControl, ComputesNoFurtherThanTheDispatcherCanFollow) {
     }
     sink(std::move(event));
   });
-  EXPECT_EQ(seen.tokens(), 300U);
+  EXPECT_EQ(seen.tokens(), 200U);
   service.expect_empty();
 }
 

@@ -71,8 +71,8 @@ TEST(RunningCall, BoundsEachPieceOfAStreamAndNotTheirSum) {
 }
 
 TEST(RunningCall, CountsTheIdsOfTokens) {
-  EXPECT_FALSE(run(R"({"prompt":"Hi","n":4})", 90).failure);
-  EXPECT_TRUE(run(R"({"prompt":"Hi","n":4,"return_token_ids":true})", 90).failure);
+  EXPECT_FALSE(run(R"({"prompt":"Hi","n":4})", 1050).failure);
+  EXPECT_TRUE(run(R"({"prompt":"Hi","n":4,"return_token_ids":true})", 1050).failure);
 }
 
 TEST(RunningCall, DoesNotTellAStreamToStream) {
