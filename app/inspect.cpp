@@ -66,6 +66,12 @@ class census {
 };
 
 /// "36 k", "135 M", "1.3 B".
+std::string mebibytes(std::uint64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+  return text;
+}
+
 std::string short_count(double count) {
   char out[32];
   if (count < 1e6)
@@ -123,10 +129,14 @@ result<void> inspect(const std::filesystem::path& path, std::ostream& out) {
       << name_of(spec.rope.kind) << ", base " << spec.rope.theta << "\n"
       << "context       " << spec.max_context << " tokens\n";
   print_experts(spec, out);
-  out << "weights       " << m.file_bytes() / (1 << 20) << " MiB in files:";
-  for (const auto& [type, sum] : weights.by_type())
-    out << ' ' << type << ' ' << short_count(static_cast<double>(sum.parameters)) << " (" << sum.bytes / (1 << 20)
-        << " MiB)";
+  out << "weights       ";
+  const char* between = "";
+  for (const auto& [type, sum] : weights.by_type()) {
+    out << between << type << ' ' << short_count(static_cast<double>(sum.parameters)) << " (" << mebibytes(sum.bytes)
+        << ")";
+    between = ", ";
+  }
+  out << "; files of " << mebibytes(m.file_bytes());
   out << "\ntokenizer     " << m.text().vocab_size() << " tokens\n"
       << "chat          "
       << (m.chat() != nullptr ? "template present\n" : "no template: only completions can be served\n")

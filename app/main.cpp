@@ -102,6 +102,13 @@ int main(int argc, char** argv) {
 
   try {
     program.parse(argc, argv);
+  } catch (const CLI::ExtrasError&) {
+    std::string unknown;
+    for (const auto& argument : program.remaining(true)) unknown += ' ' + argument;
+    return fail({error_kind::invalid, "there is no such argument:" + unknown + "; --help lists all", {}}, 2);
+  } catch (const CLI::RequiredError& failure) {
+    if (argc < 2 || argv[1][0] == '-' || !program.get_subcommands().empty()) return program.exit(failure), 2;
+    return fail({error_kind::invalid, "there is no command '" + std::string(argv[1]) + "'; --help lists all", {}}, 2);
   } catch (const CLI::ParseError& failure) {
     return program.exit(failure) == 0 ? 0 : 2;
   } catch (const std::bad_alloc&) {

@@ -130,6 +130,8 @@ int serve(config::settings settings) {
   if (auto opened = open_log(settings.log); !opened) return report(opened.error(), {});
   if (auto enough = can_start_threads(threads_of(settings)); !enough) return report(enough.error(), settings.log);
   fit_connections(settings);
+  if (auto there = model::opened_model::check_path(settings.model.path); !there)
+    return report(there.error(), settings.log);  // before anybody is told that it loads
 
   std::promise<bool> bound;  // nobody should wait for a model whose port is taken
   const auto service = actors::service::start(

@@ -1,6 +1,7 @@
 #include "app/serve_flags.hpp"
 
 #include <CLI/CLI.hpp>
+#include <memory>
 
 #include "config/options.hpp"
 
@@ -33,9 +34,21 @@ std::string switch_names(const std::string& flags) {
   return names;
 }
 
+/// CLI11 marks the names that turn a switch off with what they set.
+class plain_formatter : public CLI::Formatter {
+ public:
+  std::string make_option_name(const CLI::Option* option, bool positional) const override {
+    std::string name = CLI::Formatter::make_option_name(option, positional);
+    constexpr std::string_view mark = "{false}";
+    for (auto at = name.find(mark); at != std::string::npos; at = name.find(mark)) name.erase(at, mark.size());
+    return name;
+  }
+};
+
 }  // namespace
 
 void add_serve_flags(CLI::App& command, serve_flags& flags) {
+  command.formatter(std::make_shared<plain_formatter>());
   command.add_option("--config", flags.config_file, "YAML file; environment variables and flags override it.")
       ->type_name("FILE");
   for (const config::option& option : config::options()) {

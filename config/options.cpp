@@ -192,7 +192,8 @@ std::vector<option> make_options() {
            integer<u32>(1, 1 << 20),
            "Answers that may be asked for at a time, n of a request counting n times; more are refused with 503."),
       make("limits.max_queued_tokens", "--max-queued-tokens", limits, &l::max_queued_tokens,
-           integer<u64>(1, u64{1} << 40), "Tokens of their prompts and answers, estimated; more are refused with 503."),
+           integer<u64>(1, u64{1} << 40),
+           "Tokens of all queued prompts and answers, estimated; more are refused with 503."),
       make("limits.generation_deadline", "--request-timeout", limits, &l::generation_deadline, duration(1ms, 24h),
            "Longest time for a whole answer; a request may ask for less."),
       make("limits.queue_deadline", "--queue-timeout", limits, &l::queue_deadline, duration(1ms, 24h),
@@ -209,7 +210,7 @@ std::vector<option> make_options() {
       make("cache.memory_entries", "--result-cache-entries", cache, &c::memory_entries, integer<u32>(0, 1 << 24),
            "Most kept answers."),
       make("cache.ttl", "--result-cache-ttl", cache, &c::ttl, duration(0ms, 24h * 365),
-           "How long an answer is kept; a date in it is as old."),
+           "How long an answer is kept; the date that a template writes may be this late."),
 
       make("supervision.stall_limit", "--stall-limit", supervision, &v::stall_limit, duration(10ms, 24h),
            "A stage with work that has not moved for this long makes /health answer 503."),

@@ -39,13 +39,19 @@ std::string digest_builder::finish() {
 opened_model::opened_model(std::unique_ptr<parts> p) : parts_(std::move(p)) {}
 opened_model::~opened_model() = default;
 
+result<void> opened_model::check_path(const std::filesystem::path& path) {
+  constexpr std::string_view advice = "; give a Hugging Face model's folder with its config.json, or a .gguf file";
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored))
+    return error{error_kind::not_found, "there is no such model" + std::string(advice), path.string()};
+  if (std::filesystem::is_directory(path, ignored) && !std::filesystem::exists(path / "config.json", ignored))
+    return error{error_kind::not_found, "this folder has no config.json" + std::string(advice), path.string()};
+  return {};
+}
+
 result<std::shared_ptr<const opened_model>> opened_model::open(const std::filesystem::path& path,
                                                                const std::filesystem::path& chat_template_file) {
-  std::error_code ignored;
-  const auto status = std::filesystem::status(path, ignored);
-  if (!std::filesystem::exists(status))
-    return error{error_kind::not_found, "there is no such model; give a folder with config.json or a .gguf file",
-                 path.string()};
+  if (auto there = check_path(path); !there) return std::move(there).error();
   auto filled = std::make_unique<parts>();
   if (!chat_template_file.empty()) {
     auto source = read_text(chat_template_file);
@@ -54,7 +60,8 @@ result<std::shared_ptr<const opened_model>> opened_model::open(const std::filesy
     if (!parsed) return std::move(parsed).error();
     filled->chat = *std::move(parsed);
   }
-  const bool folder = std::filesystem::is_directory(status);
+  std::error_code ignored;
+  const bool folder = std::filesystem::is_directory(path, ignored);
   auto opened = folder ? parts::open_folder(path, *filled) : parts::open_gguf(path, *filled);
   for (const auto& file : filled->files)
     if (auto read = check_readable(file.bytes()); !read)

@@ -33,6 +33,9 @@ struct generation_defaults {
 /// copied.
 class opened_model {
  public:
+  /// Whether there is a folder with config.json, or a file. What is in them, `open` tells.
+  static result<void> check_path(const std::filesystem::path& path);
+
   /// `path`: a folder with config.json, or a .gguf file. `chat_template_file`: a Jinja template instead of the model's
   /// own, which is not even parsed then; empty: the model's own.
   static result<std::shared_ptr<const opened_model>> open(const std::filesystem::path& path,

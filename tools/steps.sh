@@ -53,18 +53,25 @@ free_memory() {
   echo "$free"
 }
 
+# unchanged STAMP: whether no source has changed since that file. Ninja knows too, but tells only by building.
+unchanged() {
+  [ -f "$1" ] && [ -z "$(find . \( -path ./build -o -path ./models -o -path './.*' -o -name __pycache__ \) -prune -o \
+    \( -path './*' -type d -o -name '*.?pp' -o -name 'CMake*' -o -name '*.cmake' \) -newer "$1" -print -quit)" ]
+}
+
 # build PRESET [TARGET...]: configures when there is nothing yet or --configure comes first; compiles what changed.
 build() {
-  local configure=false preset jobs free
+  local configure=false preset jobs free stamp
   [ "$1" = --configure ] && { configure=true; shift; }
   preset=$1
   shift
+  stamp=build/$preset/.built$(printf -- '-%s' "$@")
+  $configure || ! unchanged "$stamp" || return 0
   if $configure || [ ! -f "build/$preset/build.ninja" ]; then
     [ -f "build/$preset/build.ninja" ] || need_disk 4096 "Building"
     say "Configuring build/$preset"
     quietly "cmake-$preset" cmake --preset "$preset" || fail "cmake failed; the whole log is build/log/cmake-$preset.log"
   fi
-  if ninja -C "build/$preset" -n "$@" 2>/dev/null | grep -q 'no work to do'; then return; fi
 
   # A file with CAF or Beast takes up to 1.5 GiB to compile.
   free=$(free_memory)
@@ -73,8 +80,10 @@ build() {
   jobs=$((free / 1500))
   [ "$jobs" -gt "$(nproc)" ] && jobs=$(nproc)
   say "Building build/$preset with $jobs jobs"
+  touch "$stamp.begun"
   NINJA_STATUS='[%f/%t, %es] ' ninja -C "build/$preset" -j "$jobs" "$@" ||
     fail "The build failed; the compiler's words are above."
+  mv "$stamp.begun" "$stamp"  # what changed meanwhile is newer
 }
 
 # python_environment [REQUIREMENTS]: build/venv, with these packages when they are not there yet.
@@ -104,9 +113,8 @@ make_default_model() {
   # Every one of 8 experts takes what all FFNs of the dense model take, 50 MiB.
   need_disk 700 "The upcycled model"
   say "Writing $default_model: 8 experts a layer, 2 for each token"
-  build/release/troupe upcycle "$dense_model" models/.unfinished.gguf --experts 8 --top-k 2 ||
+  build/release/troupe upcycle "$dense_model" "$default_model" --experts 8 --top-k 2 ||
     fail "The model cannot be written."
-  mv models/.unfinished.gguf "$default_model"
 }
 
 fetch_dense_model() {

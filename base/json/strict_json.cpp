@@ -180,7 +180,9 @@ result<json::value> parse_json(std::string_view text, std::size_t max_depth, std
   const auto& builder = parser.handler();
   if (!ec) return parser.handler().take();
   if (!builder.complaint().empty()) return error{error_kind::invalid, builder.complaint(), builder.path()};
-  return error{error_kind::invalid, explain(text, used, ec, max_depth), builder.path()};
+  // Where the text ends is no fault of the field that it ends in.
+  return error{error_kind::invalid, explain(text, used, ec, max_depth),
+               ec == json::error::incomplete ? std::string() : builder.path()};
 }
 
 }  // namespace troupe

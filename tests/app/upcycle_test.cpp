@@ -154,6 +154,16 @@ TEST(Inspect, SaysWhatAModelIs) {
     EXPECT_NE(out.str().find(fact), std::string::npos) << fact << " in:\n" << out.str();
 }
 
+TEST(Inspect, SaysWhatAModelsPathMustBe) {
+  std::ostringstream out;
+  for (const auto& path : {models, models / "none"}) {
+    const auto refused = inspect(path, out);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind, error_kind::not_found);
+    EXPECT_NE(refused.error().message.find("config.json, or a .gguf file"), std::string::npos);
+  }
+}
+
 TEST(Inspect, SaysWhatIsWrongWithAFile) {
   std::ostringstream out;
   const auto refused = inspect(fs::path(TROUPE_TEST_DATA) / "faults" / "B28-version-99.gguf", out);

@@ -35,6 +35,12 @@ def test_a_wrong_command_line_is_exit_code_2(arguments):
     assert ended.stderr.strip()
 
 
+def test_what_is_wrong_with_a_command_line_is_named():
+    assert "'dance'" in run("dance").stderr
+    assert "--prot 9" in run("serve", "--prot", "9").stderr
+    assert "{false}" not in run("serve", "--help").stdout
+
+
 @pytest.mark.parametrize("path,word", [("/no/such/model", "/no/such/model"), ("/dev/null", "/dev/null"), ("/tmp", "config.json")])
 def test_a_model_that_is_none_is_exit_code_1(path, word):
     ended = run("serve", "--port", "0", "--model", path)

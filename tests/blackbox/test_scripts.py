@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -66,6 +67,52 @@ def test_too_little_memory(newcomer):
     assert_refused(ended, "1500 MiB of free memory", "has 700")
 
 
+def test_what_is_built_is_built_again_only_when_a_source_changes(newcomer):
+    source = newcomer.folder / "base/a.cpp"
+    source.parent.mkdir()
+    source.touch()
+    programs = {"df": FREE_DISK, "cmake": "mkdir -p build/release; touch build/release/build.ninja", "ninja": "echo compiles"}
+    build = "source tools/steps.sh; build release troupe"
+    assert "compiles" in newcomer(build, **programs).stdout
+    assert newcomer("source tools/steps.sh; free_memory() { echo 0; }; build release troupe", **programs).stdout == ""
+    later = time.time() + 10
+    os.utime(source, (later, later))
+    assert "compiles" in newcomer(build, **programs).stdout
+    failing = {**programs, "ninja": "exit 1"}
+    assert newcomer(build, **failing).returncode == 1
+
+
+def serve_flags(newcomer, folder, *flags):
+    """What ./run, called from `folder`, hands to troupe."""
+    program = newcomer.folder / "build/release/troupe"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.write_text('#!/bin/bash\necho "$PWD"; printf "%s\\n" "$@"\n')
+    program.chmod(0o755)
+    (newcomer.folder / "models").mkdir(exist_ok=True)
+    (newcomer.folder / "models/SmolLM2-135M-Instruct-8x2.gguf").touch()
+    command = f"cd {folder} && {newcomer.folder}/run {' '.join(flags)}"
+    ended = newcomer(command, dpkg_query=ALL_INSTALLED, df=FREE_DISK, ninja=":",
+                     cmake="mkdir -p build/release; touch build/release/build.ninja")
+    assert ended.returncode == 0, ended
+    lines = ended.stdout.splitlines()
+    return lines[lines.index(str(folder)):]
+
+
+def test_run_serves_the_default_model_unless_another_is_named(newcomer):
+    folder = newcomer.folder / "elsewhere"
+    folder.mkdir()
+    default = str(newcomer.folder / "models/SmolLM2-135M-Instruct-8x2.gguf")
+    log = ["--log-file", str(newcomer.folder / "build/log/troupe.log")]
+    assert serve_flags(newcomer, folder, "--port", "9") == [str(folder), "serve", "--model", default, "--port", "9", *log]
+    for named in (["--model", "x.gguf"], ["--model=x.gguf"], ["-m", "x.gguf"]):
+        assert serve_flags(newcomer, folder, *named) == [str(folder), "serve", *named, *log]
+    (folder / "port.yaml").write_text("# path: no\nserver:\n  port: 9\n")
+    assert serve_flags(newcomer, folder, "--config", "port.yaml")[2:4] == ["--model", default]
+    (folder / "model.yaml").write_text("model:\n  path: x.gguf\nlog: {file: mine.log}\n")
+    assert serve_flags(newcomer, folder, "--config=model.yaml") == [str(folder), "serve", "--config=model.yaml"]
+    assert serve_flags(newcomer, folder, "--log-file", "l", "--model", "x")[1:] == ["serve", "--log-file", "l", "--model", "x"]
+
+
 def test_a_build_that_fails(newcomer):
     ended = newcomer("./run", dpkg_query=ALL_INSTALLED, df=FREE_DISK, cmake="echo 'no compiler' >&2; exit 1")
     assert_refused(ended, "no compiler", "build/log/cmake-release.log")
@@ -92,10 +139,10 @@ def test_a_model_that_is_another_file(newcomer):
     assert not list((newcomer.folder / "models").glob("*.gguf"))
 
 
-def test_an_upcycled_model_appears_only_when_it_is_whole(newcomer):
+def test_the_default_model_is_upcycled(newcomer):
     program = newcomer.folder / "build/release/troupe"
     program.parent.mkdir(parents=True)
-    program.write_text('#!/bin/bash\necho half >"$3"; exit 1\n')
+    program.write_text('#!/bin/bash\nexit 1\n')
     program.chmod(0o755)
     script = "source tools/steps.sh; fetch_dense_model() { :; }; make_default_model"
     assert_refused(newcomer(script, df=FREE_DISK), "cannot be written")
