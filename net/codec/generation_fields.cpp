@@ -158,14 +158,37 @@ void check_model(object_reader& in, const model_facts& model) {
 }
 
 void refuse_unsupported(object_reader& in) {
-  static constexpr std::array names{
-      "allowed_token_ids", "audio",         "bad_words",     "cache_salt",         "function_call",
-      "functions",         "grammar",       "guided_choice", "guided_grammar",     "guided_json",
-      "guided_regex",      "json_schema",   "suffix",        "structured_outputs", "truncate_prompt_tokens",
-      "use_beam_search",   "prompt_embeds",
+  static constexpr std::array names{"allowed_token_ids",
+                                    "audio",
+                                    "bad_words",
+                                    "cache_salt",
+                                    "dry_multiplier",
+                                    "function_call",
+                                    "functions",
+                                    "grammar",
+                                    "guided_choice",
+                                    "guided_grammar",
+                                    "guided_json",
+                                    "guided_regex",
+                                    "include_stop_str_in_output",
+                                    "json_schema",
+                                    "logits_processors",
+                                    "mirostat",
+                                    "n_predict",
+                                    "prompt_embeds",
+                                    "repeat_penalty",
+                                    "structured_outputs",
+                                    "suffix",
+                                    "truncate_prompt_tokens",
+                                    "use_beam_search",
+                                    "web_search_options",
+                                    "xtc_probability"};
+  const auto refuse = [&](const char* name) {
+    in.fail(error{error_kind::unsupported, "this server does not support it", in.place_of(name)});
   };
   for (const char* name : names)
-    if (in.has(name)) in.fail(error{error_kind::unsupported, "this server does not support it", in.place_of(name)});
+    if (const json::value* asked = in.any(name); asked && *asked != false) refuse(name);
+  if (const json::value* text = in.any("detokenize"); text && *text == false) refuse("detokenize");
   if (const json::object* format = in.object("response_format")) {
     object_reader fields(*format, "response_format");
     const auto type = fields.text("type");

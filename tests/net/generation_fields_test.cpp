@@ -122,6 +122,9 @@ TEST(GenerationFields, RefuseWhatWouldChangeTheAnswerAndIsNotThere) {
   EXPECT_THAT(refused(R"("guided_json":{})"), StartsWith("guided_json | "));
   EXPECT_THAT(refused(R"("suffix":"x")"), StartsWith("suffix | "));
   EXPECT_EQ(refused(R"("suffix":null)"), "accepted");
+  EXPECT_THAT(refused(R"("include_stop_str_in_output":true)"), StartsWith("include_stop_str_in_output | "));
+  EXPECT_EQ(refused(R"("include_stop_str_in_output":false,"use_beam_search":false,"detokenize":true)"), "accepted");
+  EXPECT_THAT(refused(R"("detokenize":false)"), StartsWith("detokenize | "));
   EXPECT_THAT(refused(R"("best_of":3)"), StartsWith("best_of | "));
 }
 
