@@ -113,7 +113,7 @@ def test_a_reader_of_the_output_may_go_away():
 
 def test_a_closed_terminal_lets_answers_end():
     """It sends the signal twice: the shell to its jobs, the kernel to the foreground."""
-    with Daemon(DEFAULT_MODEL) as daemon:
+    with Daemon(DEFAULT_MODEL, "--drain-timeout", "1h") as daemon:
         connection, data = begin_stream(daemon, 50)
         daemon.stop(signal.SIGHUP)
         wait_until(lambda: daemon._line_with("Stopping"), "word of the drain")
