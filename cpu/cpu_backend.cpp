@@ -18,6 +18,7 @@
 #include "cpu/thread_pool.hpp"
 #include "cpu/weight_source.hpp"
 #include "model/model.hpp"
+#include "model/weights.hpp"
 
 namespace troupe::cpu {
 namespace {
@@ -153,6 +154,9 @@ result<void> check_spec(const model::model_spec& spec) {
   const bool sparse = std::any_of(spec.layers.begin(), spec.layers.end(), [](const auto& l) { return l.sparse; });
   if (sparse && (spec.moe.top_k == 0 || spec.moe.top_k > spec.moe.experts)) {
     return refuse("the number of experts per token must be between 1 and the number of experts");
+  }
+  if (sparse) {
+    if (auto sound = model::check_routing(spec.moe, spec.architecture); !sound) return sound;
   }
   if (spec.vocab == 0 || spec.hidden == 0 || spec.layers.empty()) return refuse("the model is empty");
   return {};

@@ -96,13 +96,20 @@ void feed_forward::route(const layer_weights& weights, const activation_buffer& 
   grow(scores_, std::size_t{rows} * stride);
   chosen_.resize(std::size_t{rows} * moe.top_k);
   chosen_weights_.resize(chosen_.size());
+  grow(choice_, rows * choice_scratch(moe));
+  const auto bias = std::span(weights.selection_bias).first(moe.selection_bias ? moe.experts : 0);
   const product router{&weights.router.matrix, scores_.data(), stride};
   compute_.multiply(std::span(&router, 1), normed.view(), compute_.all_rows(rows));
   compute_.for_rows(rows, [&](std::uint32_t r) {
     float* scores = scores_.data() + std::size_t{r} * stride;
-    compute_.kernel().softmax(scores, moe.experts);
-    choose_experts(moe, {scores, moe.experts}, chosen_.data() + std::size_t{r} * moe.top_k,
-                   chosen_weights_.data() + std::size_t{r} * moe.top_k);
+    if (moe.scoring == model::router_scoring::softmax) {
+      compute_.kernel().softmax(scores, moe.experts);
+    } else {
+      std::transform(scores, scores + moe.experts, scores, compute_.kernel().sigmoid);
+    }
+    const std::size_t scratch = choice_scratch(moe);
+    choose_experts(moe, {scores, moe.experts}, bias, {choice_.data() + r * scratch, scratch},
+                   chosen_.data() + std::size_t{r} * moe.top_k, chosen_weights_.data() + std::size_t{r} * moe.top_k);
   });
   groups_.build(chosen_, moe.top_k, moe.experts);
 }

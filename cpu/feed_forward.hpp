@@ -47,6 +47,7 @@ class feed_forward {
   std::vector<float> results_;         ///< [entries, hidden_padded]: experts' outputs, or the dense output.
   std::vector<float> shared_results_;  ///< [rows, hidden_padded]
   std::vector<float> scores_;          ///< [rows, padded experts]
+  std::vector<float> choice_;          ///< [rows, choice_scratch]
   std::vector<std::uint32_t> chosen_;  ///< [rows, top_k]
   std::vector<float> chosen_weights_;  ///< [rows, top_k]
   std::vector<float> scratch_;         ///< Per thread: gate and up of one task.

@@ -168,6 +168,7 @@ void pack_feed_forward(packer& pack, const model::model_spec& spec, std::uint32_
     return;
   }
   pack.matrix(out.router, pack.view(tensor_role::router, layer), weight_format::f32);
+  if (spec.moe.selection_bias) pack.vector(out.selection_bias, tensor_role::router_selection_bias, layer);
   if (spec.moe.shared_ffn == 0) return;
   pack.ffn(out.shared, tensor_role::shared_gate_proj, tensor_role::shared_up, tensor_role::shared_down, layer);
   if (spec.moe.shared_gate) pack.vector(out.shared_gate, tensor_role::shared_expert_gate, layer);

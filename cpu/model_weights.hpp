@@ -53,9 +53,10 @@ struct layer_weights {
   std::vector<float> query_bias, key_bias, value_bias, output_bias;  ///< Empty: none.
   std::vector<float> query_norm, key_norm;
   std::vector<float> ffn_norm;
-  packed_ffn dense;     ///< Dense layers.
-  owned_matrix router;  ///< Sparse layers; fp32.
-  packed_ffn shared;    ///< Where the spec has a shared expert.
+  packed_ffn dense;                   ///< Dense layers.
+  owned_matrix router;                ///< Sparse layers; fp32.
+  std::vector<float> selection_bias;  ///< [experts]; empty: none.
+  packed_ffn shared;                  ///< Where the spec has a shared expert.
   std::vector<float> shared_gate;
 };
 

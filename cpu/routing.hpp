@@ -10,11 +10,16 @@
 /// Which expert works on which token, and the tokens sorted by expert.
 namespace troupe::cpu {
 
-/// Picks the `top_k` largest of `probabilities` (a softmax over all experts; in falling order, the lower index first
-/// where equal) and writes experts and weights, divided by their sum if the spec normalises. A router whose scores are
-/// not finite picks the first experts with NaN weights, so the damage stays visible and in its row.
-void choose_experts(const model::moe_spec& spec, std::span<const float> probabilities, std::uint32_t* experts,
-                    float* weights);
+/// Picks the `top_k` experts whose score and bias sum to most, in falling order, the lower index first where equal, and
+/// writes them and their scores without bias, divided by their sum if the spec normalises, and scaled. Where the spec
+/// has groups, the best `top_groups` of them are picked first, by the same rule. A router whose scores are not finite
+/// picks the first experts with NaN weights, so the damage stays visible and in its row. `bias` is empty for none;
+/// `scratch` serves as memory for [experts + groups] values.
+void choose_experts(const model::moe_spec& spec, std::span<const float> scores, std::span<const float> bias,
+                    std::span<float> scratch, std::uint32_t* experts, float* weights);
+
+/// How many values `choose_experts` needs as scratch.
+std::size_t choice_scratch(const model::moe_spec& spec);
 
 /// (token, slot) pairs grouped by expert. A slot's order inside its group is the order of tokens.
 struct expert_groups {

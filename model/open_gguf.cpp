@@ -152,7 +152,7 @@ result<void> opened_model::parts::open_gguf(const std::filesystem::path& path, p
   digest.add_samples(into.files.back().bytes().subspan(file->header().size()));
   into.digest = digest.finish();
   into.tensors = file->tensors();
-  into.weights.emplace(into.spec, into.tensors, std::vector{gguf_tensors()}, 0, 0);
+  into.weights.emplace(into.spec, into.tensors, std::vector{(*family)->gguf_tensors, common_gguf_tensors()}, 0, 0);
   return {};
 }
 

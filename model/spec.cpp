@@ -42,6 +42,8 @@ std::string_view to_string(tensor_role role) {
       return "FFN down";
     case tensor_role::router:
       return "router";
+    case tensor_role::router_selection_bias:
+      return "router selection bias";
     case tensor_role::expert_gate:
       return "expert gate";
     case tensor_role::expert_up:

@@ -48,11 +48,23 @@ struct attention_spec {
   float scale = 0.0F;     ///< Multiplies q.k; usually 1/sqrt(head_dim).
 };
 
+/// What a router's logits become: probabilities over all experts, or a score of each expert alone.
+enum class router_scoring { softmax, sigmoid };
+
+/// What a group of experts counts for when groups are chosen first: its best expert, or the sum of its two best.
+enum class group_scoring { best, two_best };
+
 struct moe_spec {
   std::uint32_t experts = 0;  ///< 0: the model is dense.
   std::uint32_t top_k = 0;
-  std::uint32_t ffn = 0;         ///< Inner width of an expert.
-  bool normalize_top_k = true;   ///< Selected probabilities are divided by their sum.
+  std::uint32_t ffn = 0;  ///< Inner width of an expert.
+  router_scoring scoring = router_scoring::softmax;
+  bool selection_bias = false;   ///< A bias per expert is added to the scores for the choice, not for the weights.
+  std::uint32_t groups = 1;      ///< Experts lie in this many groups of equal size.
+  std::uint32_t top_groups = 1;  ///< Only the experts of this many groups may be chosen.
+  group_scoring group_score = group_scoring::best;
+  bool normalize_top_k = true;   ///< Selected scores are divided by their sum.
+  float routed_scale = 1.0F;     ///< Multiplies the selected scores at last.
   std::uint32_t shared_ffn = 0;  ///< Inner width of the shared expert; 0: none.
   bool shared_gate = false;      ///< The shared expert's output is multiplied by sigmoid(gate . x).
 };
@@ -80,6 +92,7 @@ struct model_spec {
   rope_spec rope;
   moe_spec moe;
   std::vector<layer_spec> layers;
+  std::uint32_t draft_layers = 0;  ///< Layers stored past the last, for predicting further ahead; they are not used.
 };
 
 /// The weights that a spec asks for, by what they do. Layer roles take a layer, expert roles a layer and an expert.
@@ -103,6 +116,7 @@ enum class tensor_role : std::uint8_t {
   ffn_up,
   ffn_down,  // dense layers
   router,
+  router_selection_bias,
   expert_gate,
   expert_up,
   expert_down,  // sparse layers

@@ -1,6 +1,7 @@
 #include "model/weights.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <unordered_set>
 
@@ -61,6 +62,8 @@ matrix_shape shape_of(const model_spec& spec, tensor_role role) {
       return {spec.hidden, spec.ffn};
     case router:
       return {spec.moe.experts, spec.hidden};
+    case router_selection_bias:
+      return {1, spec.moe.experts};
     case expert_gate:
     case expert_up:
       return {spec.moe.ffn, spec.hidden};
@@ -86,6 +89,7 @@ std::vector<tensor_role> layer_roles(const model_spec& spec, const layer_spec& l
     roles.insert(roles.end(), {ffn_gate, ffn_up, ffn_down});
   } else {
     roles.push_back(router);
+    if (spec.moe.selection_bias) roles.push_back(router_selection_bias);
     if (spec.moe.shared_ffn != 0) roles.insert(roles.end(), {shared_gate_proj, shared_up, shared_down});
     if (spec.moe.shared_gate) roles.push_back(shared_expert_gate);
   }
@@ -94,9 +98,18 @@ std::vector<tensor_role> layer_roles(const model_spec& spec, const layer_spec& l
 
 /// What would be wrong silently if no role took it: a bias, a layer's weight (a norm or a shared expert that the
 /// architecture does not know, a layer past the configured number), the zero points of an asymmetric quantisation.
-bool changes_answers(std::string_view name) {
-  if (name.ends_with(".bias") || name.ends_with("_zero_point")) return true;
-  return name.ends_with(".weight") && (name.starts_with("model.layers.") || name.starts_with("blk."));
+/// Layers that predict further ahead are stored past the last one and change nothing.
+bool changes_answers(std::string_view name, const model_spec& spec) {
+  std::string_view rest = name;
+  for (const std::string_view prefix : {"model.layers.", "blk."})
+    if (rest.starts_with(prefix)) rest.remove_prefix(prefix.size());
+  const bool in_layer = rest.size() != name.size();
+  std::uint64_t layer = 0;
+  if (in_layer && std::from_chars(rest.data(), rest.data() + rest.size(), layer).ec == std::errc() &&
+      layer >= spec.layers.size() && layer < spec.layers.size() + std::uint64_t{spec.draft_layers})
+    return false;
+  if (name.ends_with(".bias") || name.ends_with("_bias") || name.ends_with("_zero_point")) return true;
+  return in_layer && name.ends_with(".weight");
 }
 
 error wrong_tensor(const std::string& name, const stored_tensor& tensor, error_kind kind, const std::string& message) {
@@ -240,7 +253,7 @@ result<void> weight_finder::check_all() const {
   if (failure) return std::move(*failure);
   if (missing == 0) {
     for (const auto& [name, tensor] : *tensors_)
-      if (changes_answers(name) && !used.contains(&tensor))
+      if (changes_answers(name, *spec_) && !used.contains(&tensor))
         return wrong_tensor(name, tensor, error_kind::unsupported,
                             "this architecture has no use for it here, and without it the answers would be wrong");
     return {};
@@ -280,6 +293,26 @@ result<void> check_rope(const rope_spec& rope, const std::string& place) {
 }
 
 }  // namespace
+
+result<void> check_routing(const moe_spec& moe, const std::string& place) {
+  const auto fail = [&](const std::string& message) { return error{error_kind::corrupt, message, place}; };
+  if (!(std::isfinite(moe.routed_scale) && moe.routed_scale > 0.0F))
+    return fail("the factor of the gates (routed_scaling_factor, expert_weights_scale) must be above 0");
+  const std::string groups = std::to_string(moe.groups) + " groups of experts (n_group, expert_group_count)";
+  if (moe.groups == 0 || moe.experts % moe.groups != 0)
+    return fail(groups + " do not divide " + std::to_string(moe.experts) + " experts");
+  if (moe.top_groups == 0 || moe.top_groups > moe.groups)
+    return fail(std::to_string(moe.top_groups) + " groups to choose from (topk_group, expert_group_used_count) of " +
+                groups + " cannot be");
+  const std::uint32_t size = moe.experts / moe.groups;
+  if (moe.groups > 1 && moe.group_score == group_scoring::two_best && size < 2)
+    return fail(groups + " leave one expert each, where the two best of a group are compared");
+  if (moe.top_k > std::uint64_t{moe.top_groups} * size)
+    return fail(std::to_string(moe.top_k) +
+                " experts per token (num_experts_per_tok, expert_used_count) are more than " +
+                std::to_string(moe.top_groups) + " groups (topk_group, expert_group_used_count) hold");
+  return {};
+}
 
 result<void> check_spec(const model_spec& spec, const std::string& place) {
   const auto& a = spec.attention;
@@ -323,6 +356,7 @@ result<void> check_spec(const model_spec& spec, const std::string& place) {
   if ((any_sparse && spec.moe.top_k == 0) || spec.moe.top_k > spec.moe.experts)
     return fail(std::to_string(spec.moe.top_k) + " experts per token (num_experts_per_tok, expert_used_count) of " +
                 std::to_string(spec.moe.experts) + " (num_experts, expert_count) cannot be");
+  if (auto sound = check_routing(spec.moe, place); any_sparse && !sound) return sound;
   if (any_sparse && (spec.moe.ffn == 0 || spec.moe.ffn > 1 << 24))
     return fail("the experts' width (moe_intermediate_size, expert_feed_forward_length) is " +
                 std::to_string(spec.moe.ffn));

@@ -57,6 +57,9 @@ class weight_finder {
 /// Ranges and divisibility that every backend relies on. `place`: the file that the spec was read from.
 result<void> check_spec(const model_spec& spec, const std::string& place);
 
+/// Groups of equal size, of which those that may be chosen from hold enough experts: `choose_experts` relies on it.
+result<void> check_routing(const moe_spec& moe, const std::string& place);
+
 /// True when no value of `matrix` is NaN or infinite. Reads it all.
 bool all_finite(const matrix_view& matrix);
 

@@ -49,6 +49,11 @@ def check_features(variant, exact, prompts) -> None:
         reference.load(other, exact)
         seen = difference(reference.prompt_logits(other, prompt), logits)
         assert seen > 0.05, f"{variant.name}: {change} changes logits by {seen} only"
+    biases = [name for name in exact if name.endswith("e_score_correction_bias")]
+    if biases:
+        other = reference.new_model(variant.architecture, variant.config, variant.vocab)
+        reference.load(other, {**exact, **{name: np.zeros_like(exact[name]) for name in biases}})
+        assert difference(reference.prompt_logits(other, prompt), logits) > 0.05, f"{variant.name}: biases change nothing"
 
 
 def check_read_back(variant, config, path: Path, prompts) -> str:
@@ -86,7 +91,7 @@ def make(variant, out: Path, done: dict) -> dict:
         reference.load(model, exact)
         prompts = reference.choose_prompts(model, variant.vocab, zlib.crc32(base.encode()), margins)
         experts = getattr(model.config, "num_experts", getattr(model.config, "num_local_experts", 0)) or 0
-        routers = sum(type(m).__name__.endswith("TopKRouter") for m in model.modules())
+        routers = sum(reference.is_router(m) for m in model.modules())
         assert len(margins.used) == experts * routers, f"{variant.name}: an expert is never used"
         check_features(variant, exact, prompts)
         save_logits(out / f"{base}.logits", [p[1] for p in prompts])
@@ -108,7 +113,7 @@ def describe_file(variant) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parent.parent / "tests/data/models")
-    parser.add_argument("--only", nargs="*", help="make these models and leave index.json alone")
+    parser.add_argument("--only", nargs="*", help="make these models and only their rows of index.json")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
@@ -116,7 +121,11 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     done: dict = {}
     rows = [make(v, options.out, done) for v in families.VARIANTS if not options.only or v.name in options.only]
-    if not options.only:
+    if options.only:
+        known = {row["name"]: row for row in json.loads((options.out / "index.json").read_text())}
+        known |= {row["name"]: row for row in rows}
+        rows = [known[v.name] for v in families.VARIANTS if v.name in known]
+    if rows:
         text = "[\n" + ",\n".join(json.dumps(row, separators=(", ", ": ")) for row in rows) + "\n]\n"
         (options.out / "index.json").write_text(text)
 

@@ -28,6 +28,7 @@ constexpr tensor_name hf_table[] = {
     {ffn_up, "model.layers.{l}.mlp.up_proj.weight"},
     {ffn_down, "model.layers.{l}.mlp.down_proj.weight"},
     {router, "model.layers.{l}.mlp.gate.weight"},
+    {router_selection_bias, "model.layers.{l}.mlp.gate.e_score_correction_bias"},
     {expert_gate, "model.layers.{l}.mlp.experts.{e}.gate_proj.weight"},
     {expert_up, "model.layers.{l}.mlp.experts.{e}.up_proj.weight"},
     {expert_down, "model.layers.{l}.mlp.experts.{e}.down_proj.weight"},
@@ -56,6 +57,7 @@ constexpr tensor_name gguf_table[] = {
     {ffn_up, "blk.{l}.ffn_up.weight"},
     {ffn_down, "blk.{l}.ffn_down.weight"},
     {router, "blk.{l}.ffn_gate_inp.weight"},
+    {router_selection_bias, "blk.{l}.exp_probs_b.bias"},
     {expert_gate, "blk.{l}.ffn_gate_exps.weight", tensor_part::expert},
     {expert_up, "blk.{l}.ffn_up_exps.weight", tensor_part::expert},
     {expert_down, "blk.{l}.ffn_down_exps.weight", tensor_part::expert},
@@ -73,7 +75,7 @@ constexpr std::uint32_t max_layers = 4096;
 }  // namespace
 
 std::span<const tensor_name> common_hf_tensors() { return hf_table; }
-std::span<const tensor_name> gguf_tensors() { return gguf_table; }
+std::span<const tensor_name> common_gguf_tensors() { return gguf_table; }
 
 void read_common_config(const config_reader& config, const config_defaults& defaults, model_spec& spec) {
   spec.vocab = config.size({"vocab_size"});
@@ -104,7 +106,7 @@ void read_common_config(const config_reader& config, const config_defaults& defa
     config.fail(error_kind::corrupt, "num_attention_heads",
                 std::to_string(attention.heads) + " heads do not divide hidden_size " + std::to_string(spec.hidden));
   attention.scale = 1.0F / std::sqrt(static_cast<float>(attention.head_dim));
-  read_rope_config(config, defaults.rope_theta, spec);
+  read_rope_config(config, defaults, spec);
 }
 
 void read_attention_bias(const config_reader& config, model_spec& spec) {

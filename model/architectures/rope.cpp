@@ -41,10 +41,10 @@ void read_scaling(const config_reader& scaling, const std::string& type, model_s
 
 }  // namespace
 
-void read_rope_config(const config_reader& config, double default_theta, model_spec& spec) {
+void read_rope_config(const config_reader& config, const config_defaults& defaults, model_spec& spec) {
   auto& rope = spec.rope;
-  rope.theta = config.number({"rope_theta"}, default_theta);
-  double partial = config.number({"partial_rotary_factor"}, 1.0);
+  rope.theta = config.number({"rope_theta"}, defaults.rope_theta);
+  double partial = config.number({"partial_rotary_factor"}, defaults.partial_rotary);
   auto scaling = config.object("rope_parameters");
   if (!scaling) scaling = config.object("rope_scaling");
   if (scaling) {

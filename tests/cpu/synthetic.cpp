@@ -64,6 +64,7 @@ void fill_feed_forward(filler& fill, const model::model_spec& spec, std::uint32_
   }
   const auto& moe = spec.moe;
   fill.matrix(tensor_role::router, moe.experts, spec.hidden, layer);
+  if (moe.selection_bias) fill.bias(tensor_role::router_selection_bias, moe.experts, layer);
   for (std::uint32_t e = 0; e < moe.experts; ++e) {
     fill.matrix(tensor_role::expert_gate, moe.ffn, spec.hidden, layer, e);
     fill.matrix(tensor_role::expert_up, moe.ffn, spec.hidden, layer, e);

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,10 +24,10 @@ std::shared_ptr<const opened_model> open_golden(const std::string& name) {
 TEST(Architectures, HaveOneDescriptorForEachName) {
   std::vector<std::string_view> names;
   for (const auto* family : architectures()) names.push_back(family->hf_name);
-  EXPECT_EQ(names,
-            (std::vector<std::string_view>{"LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM",
-                                           "Qwen3ForCausalLM", "MixtralForCausalLM", "OlmoeForCausalLM",
-                                           "Qwen2MoeForCausalLM", "Qwen3MoeForCausalLM", "GraniteMoeForCausalLM"}));
+  EXPECT_EQ(names, (std::vector<std::string_view>{"LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM",
+                                                  "Qwen3ForCausalLM", "MixtralForCausalLM", "OlmoeForCausalLM",
+                                                  "Qwen2MoeForCausalLM", "Qwen3MoeForCausalLM", "GraniteMoeForCausalLM",
+                                                  "Glm4MoeForCausalLM"}));
 }
 
 void expect_same_rope(const rope_spec& a, const rope_spec& b) {
@@ -65,7 +66,8 @@ TEST_P(BothSpellings, OfConfigurationAndTensorsMeanTheSame) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, BothSpellings, testing::Values("mixtral", "granitemoe", "qwen3moe", "llama-llama3"),
+INSTANTIATE_TEST_SUITE_P(Of, BothSpellings,
+                         testing::Values("mixtral", "granitemoe", "qwen3moe", "llama-llama3", "glm4moe"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::erase(name, '-');
@@ -123,6 +125,25 @@ TEST(GraniteMoe, MultipliesFourTimes) {
   EXPECT_FLOAT_EQ(model->spec().logits_divisor, 4.0F);
   EXPECT_FLOAT_EQ(model->spec().attention.scale, 0.2F);
   EXPECT_TRUE(model->spec().tied_embeddings);
+}
+
+TEST(Glm4Moe, ChoosesByBiasAndGroupAndLeavesDraftLayersAlone) {
+  for (const auto* name : {"glm4moe", "glm4moe-v4", "glm4moe-q8_0.gguf"}) {
+    const auto model = open_golden(name);
+    ASSERT_TRUE(model) << name;
+    const auto& moe = model->spec().moe;
+    EXPECT_EQ(moe.scoring, router_scoring::sigmoid);
+    EXPECT_EQ(moe.group_score, group_scoring::two_best);
+    EXPECT_TRUE(moe.selection_bias);
+    EXPECT_GT(moe.groups, moe.top_groups);
+    EXPECT_FLOAT_EQ(moe.routed_scale, 1.8F);
+    EXPECT_FALSE(moe.shared_gate);
+    EXPECT_FALSE(model->spec().layers.front().sparse);
+    EXPECT_TRUE(model->spec().layers.back().sparse);
+    EXPECT_TRUE(model->spec().attention.qkv_bias);
+    EXPECT_FALSE(model->spec().attention.output_bias);
+    EXPECT_EQ(model->spec().rope.rotary_dim, model->spec().attention.head_dim / 2);
+  }
 }
 
 /// The spec that a family reads from a config.json of these keys, or the error.
@@ -185,6 +206,37 @@ TEST(Config, ReadsRopeParametersThatAreNestedByLayerType) {
   EXPECT_EQ(nested->rope.kind, rope_kind::linear);
   EXPECT_EQ(nested->rope.theta, 5000.0);
   EXPECT_EQ(nested->rope.factor, 2.0);
+}
+
+/// The message with which a configuration of routed experts is refused; empty where it is not.
+std::string refusal(std::string_view hf_name, boost::json::object keys) {
+  const boost::json::object usual{
+      {"n_routed_experts", 8}, {"num_experts_per_tok", 2},   {"moe_intermediate_size", 16}, {"n_group", 4},
+      {"topk_group", 2},       {"first_k_dense_replace", 1}, {"num_key_value_heads", 8}};
+  boost::json::object config = usual;
+  for (auto& [key, value] : keys) config[key] = std::move(value);
+  const auto spec = read_config(hf_name, std::move(config));
+  if (!spec) return spec.error().to_string();
+  const auto sound = check_spec(*spec, "config.json");
+  return sound ? "" : sound.error().to_string();
+}
+
+TEST(Config, RefusesGroupsOfExpertsThatCannotBe) {
+  using testing::HasSubstr;
+  const auto refused = [](boost::json::object keys) { return refusal("Glm4MoeForCausalLM", std::move(keys)); };
+  EXPECT_EQ(refused({}), "");
+  EXPECT_THAT(refused({{"n_group", 3}}), HasSubstr("n_group"));
+  EXPECT_THAT(refused({{"n_group", 0}}), HasSubstr("n_group"));
+  EXPECT_THAT(refused({{"n_group", 8}}), HasSubstr("n_group"));
+  EXPECT_THAT(refused({{"topk_group", 5}}), HasSubstr("topk_group"));
+  EXPECT_THAT(refused({{"topk_group", 0}}), HasSubstr("topk_group"));
+  EXPECT_THAT(refused({{"num_experts_per_tok", 5}}), HasSubstr("topk_group"));
+  EXPECT_THAT(refused({{"num_experts_per_tok", 9}}), HasSubstr("num_experts_per_tok"));
+  EXPECT_THAT(refused({{"routed_scaling_factor", 0}}), HasSubstr("routed_scaling_factor"));
+  EXPECT_THAT(refused({{"routed_scaling_factor", 1e300}}), HasSubstr("routed_scaling_factor"));
+  EXPECT_THAT(refused({{"n_shared_experts", 1 << 30}}), HasSubstr("n_shared_experts"));
+  EXPECT_THAT(refused({{"moe_layer_freq", 2}}), HasSubstr("moe_layer_freq"));
+  EXPECT_THAT(refused({{"n_group", "four"}}), HasSubstr("n_group"));
 }
 
 TEST(Config, RefusesScalingsThatCannotBeComputed) {

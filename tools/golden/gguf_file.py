@@ -9,17 +9,21 @@ from . import tokenizers, weights
 
 ARCHITECTURE = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "llama", "MixtralForCausalLM": "llama",
                 "Qwen2ForCausalLM": "qwen2", "Qwen3ForCausalLM": "qwen3", "Qwen2MoeForCausalLM": "qwen2moe",
-                "Qwen3MoeForCausalLM": "qwen3moe", "OlmoeForCausalLM": "olmoe"}
+                "Qwen3MoeForCausalLM": "qwen3moe", "OlmoeForCausalLM": "olmoe", "Glm4MoeForCausalLM": "glm4moe",
+                "DeepseekV2ForCausalLM": "deepseek2", "DeepseekV3ForCausalLM": "deepseek2"}
 
 NAMES = {"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
          "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm", "input_layernorm": "attn_norm",
          "post_attention_layernorm": "ffn_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
          "mlp.gate": "ffn_gate_inp", "mlp.experts.down_proj": "ffn_down_exps", "mlp.shared_expert.gate_proj": "ffn_gate_shexp",
          "mlp.shared_expert.up_proj": "ffn_up_shexp", "mlp.shared_expert.down_proj": "ffn_down_shexp",
-         "mlp.shared_expert_gate": "ffn_gate_inp_shexp"}
+         "mlp.shared_expert_gate": "ffn_gate_inp_shexp", "mlp.shared_experts.gate_proj": "ffn_gate_shexp",
+         "mlp.shared_experts.up_proj": "ffn_up_shexp", "mlp.shared_experts.down_proj": "ffn_down_shexp",
+         "self_attn.q_a_proj": "attn_q_a", "self_attn.q_a_layernorm": "attn_q_a_norm", "self_attn.q_b_proj": "attn_q_b",
+         "self_attn.kv_a_proj_with_mqa": "attn_kv_a_mqa", "self_attn.kv_a_layernorm": "attn_kv_a_norm", "self_attn.kv_b_proj": "attn_kv_b"}
 
 
-def tensor_names(name: str, value: np.ndarray) -> list[tuple[str, np.ndarray]]:
+def tensor_names(arch: str, name: str, value: np.ndarray) -> list[tuple[str, np.ndarray]]:
     """The GGUF tensors that hold the transformers tensor `name`."""
     top = {"model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight",
            "lm_head.weight": "output.weight"}
@@ -29,6 +33,10 @@ def tensor_names(name: str, value: np.ndarray) -> list[tuple[str, np.ndarray]]:
     if rest == "mlp.experts.gate_up_proj":
         half = value.shape[1] // 2
         return [(f"blk.{layer}.ffn_gate_exps.weight", value[:, :half]), (f"blk.{layer}.ffn_up_exps.weight", value[:, half:])]
+    if rest == "mlp.gate.e_score_correction_bias":
+        return [(f"blk.{layer}.exp_probs_b.bias", value)]
+    if rest == "post_attention_layernorm.weight" and arch == "glm4moe":
+        return [(f"blk.{layer}.post_attention_norm.weight", value)]
     stem, dot, suffix = rest.rpartition(".")
     if rest == "mlp.experts.down_proj":
         stem, suffix = rest, "weight"
@@ -93,8 +101,12 @@ def file_tensors(variant, config, values: dict[str, np.ndarray]):
     rng = np.random.default_rng(len(variant.name))
     stored, exact = [], {}
     for name, value in values.items():
+        if variant.split_kv and name.endswith("kv_b_proj.weight"):
+            parts, exact[name] = split_key_value(variant, config, name, value, rng)
+            stored += parts
+            continue
         back = []
-        for gguf_name, part in tensor_names(name, value):
+        for gguf_name, part in tensor_names(ARCHITECTURE[variant.architecture], name, value):
             order = np.arange(part.shape[0])
             if ARCHITECTURE[variant.architecture] == "llama" and ("q_proj" in name or "k_proj" in name):
                 heads = config.num_attention_heads if "q_proj" in name else config.num_key_value_heads
@@ -105,7 +117,25 @@ def file_tensors(variant, config, values: dict[str, np.ndarray]):
             plain[order] = decoded
             back.append(plain)
         exact[name] = np.concatenate(back, axis=1) if len(back) > 1 else back[0].reshape(value.shape)
+    if variant.draft:
+        layer, hidden = config.num_hidden_layers, config.hidden_size
+        stored += [(f"blk.{layer}.nextn.eh_proj.weight", np.full((hidden, 2 * hidden), 0.5, np.float32), Type.F32),
+                   (f"blk.{layer}.nextn.enorm.weight", np.ones(hidden, np.float32), Type.F32),
+                   (f"blk.{layer}.exp_probs_b.bias", np.ones(4, np.float32), Type.F32)]
     return stored, exact
+
+
+def split_key_value(variant, config, name: str, value: np.ndarray, rng):
+    """The up-projection of latents as keys' part by head, transposed, and values' part by head."""
+    layer = name.split(".")[2]
+    by_head = value.reshape(config.num_attention_heads, -1, config.kv_lora_rank)
+    keys, values = np.split(by_head, [config.qk_nope_head_dim], axis=1)
+    stored, back = [], []
+    for gguf_name, part in (("attn_k_b", keys.swapaxes(1, 2)), ("attn_v_b", values)):
+        data, kind, decoded = encode(variant, name, np.ascontiguousarray(part), rng)
+        stored.append((f"blk.{layer}.{gguf_name}.weight", data, kind))
+        back.append(decoded)
+    return stored, np.concatenate([back[0].swapaxes(1, 2), back[1]], axis=1).reshape(value.shape)
 
 
 def rope_frequency_factors(config) -> np.ndarray:
@@ -124,16 +154,22 @@ def write(variant, config, tensors, path: Path) -> None:
     writer.add_vocab_size(config.vocab_size)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
-    writer.add_block_count(config.num_hidden_layers)
+    writer.add_block_count(config.num_hidden_layers + variant.draft)
+    if variant.draft:
+        writer.add_nextn_predict_layers(1)
     writer.add_feed_forward_length(config.intermediate_size)
     writer.add_head_count(config.num_attention_heads)
-    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_head_count_kv(1 if variant.split_kv else config.num_key_value_heads)
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    writer.add_rope_dimension_count(head_dim)
-    if head_dim * config.num_attention_heads != config.hidden_size:
+    writer.add_rope_dimension_count(int(head_dim * config.rope_parameters.get("partial_rotary_factor", 1.0)))
+    if arch == "deepseek2":
+        add_latent_attention(writer, variant, config)
+    elif head_dim * config.num_attention_heads != config.hidden_size:
         writer.add_key_length(head_dim)
         writer.add_value_length(head_dim)
+    if arch in ("deepseek2", "glm4moe"):
+        add_routing(writer, config)
     experts = getattr(config, "num_experts", None) or getattr(config, "num_local_experts", None)
     if experts:
         writer.add_expert_count(experts)
@@ -152,6 +188,31 @@ def write(variant, config, tensors, path: Path) -> None:
     writer.close()
 
 
+def add_latent_attention(writer, variant, config) -> None:
+    key, rank = config.qk_nope_head_dim + config.qk_rope_head_dim, config.kv_lora_rank
+    writer.add_kv_lora_rank(rank)
+    if config.q_lora_rank is not None:
+        writer.add_q_lora_rank(config.q_lora_rank)
+    writer.add_key_length(rank + config.qk_rope_head_dim if variant.split_kv else key)
+    writer.add_value_length(rank if variant.split_kv else config.v_head_dim)
+    if variant.split_kv:
+        writer.add_key_length_mla(key)
+        writer.add_value_length_mla(config.v_head_dim)
+
+
+def add_routing(writer, config) -> None:
+    sigmoid = not hasattr(config, "topk_method")
+    writer.add_leading_dense_block_count(config.first_k_dense_replace)
+    writer.add_expert_shared_count(config.n_shared_experts)
+    writer.add_expert_weights_scale(config.routed_scaling_factor)
+    if sigmoid:
+        writer.add_expert_weights_norm(config.norm_topk_prob)
+        writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+    if config.n_group:
+        writer.add_expert_group_count(config.n_group)
+        writer.add_expert_group_used_count(config.topk_group)
+
+
 def add_rope(writer, config) -> None:
     rope = config.rope_parameters
     writer.add_rope_freq_base(rope["rope_theta"])
@@ -165,6 +226,8 @@ def add_rope(writer, config) -> None:
         writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
         writer.add_rope_scaling_factor(rope["factor"])
         writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+        if "mscale_all_dim" in rope:
+            writer.add_rope_scaling_yarn_log_mul(0.1 * rope["mscale_all_dim"])
 
 
 def add_tokenizer(writer, size: int) -> None:

@@ -35,7 +35,19 @@ def file_tensors(variant, values: dict[str, np.ndarray]) -> tuple[dict[str, torc
                     key = part.format(e=e)
                     stored[key], stored[key + scale_suffix(variant)] = q, scale
                     exact[name][e, rows] = back
+    if variant.draft:
+        stored |= {name: weights.round_to(value, plain) for name, value in draft_tensors(values).items()}
     return stored, exact
+
+
+def draft_tensors(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Tensors of a layer past the last, as models that predict several tokens have one; nobody reads their values."""
+    layer = 1 + max(int(name.split(".")[2]) for name in values if name.startswith("model.layers."))
+    hidden = len(values["model.norm.weight"])
+    stem = f"model.layers.{layer}."
+    return {stem + "eh_proj.weight": np.full((hidden, 2 * hidden), 0.5, np.float32), stem + "enorm.weight": np.ones(hidden, np.float32),
+            stem + "hnorm.weight": np.ones(hidden, np.float32), stem + "shared_head.norm.weight": np.ones(hidden, np.float32),
+            stem + "mlp.gate.e_score_correction_bias": np.ones(4, np.float32)}
 
 
 def scale_suffix(variant) -> str:
@@ -103,9 +115,11 @@ def old_spelling(variant, keys: dict, dtype: str) -> None:
     rope = dict(keys.pop("rope_parameters"))
     keys["rope_theta"] = rope.pop("rope_theta")
     kind = rope.pop("rope_type")
+    if "partial_rotary_factor" in rope:
+        keys["partial_rotary_factor"] = rope.pop("partial_rotary_factor")
     if kind == "default":
         keys["rope_scaling"] = None
-    elif kind == "linear":
+    elif kind == "linear" or variant.architecture.startswith("Deepseek"):
         keys["rope_scaling"] = {"type": kind, **rope}
     else:
         keys["rope_scaling"] = {"rope_type": kind, **rope}
@@ -114,6 +128,12 @@ def old_spelling(variant, keys: dict, dtype: str) -> None:
     keys.pop("layer_types", None)
     if variant.architecture == "Qwen3MoeForCausalLM":
         keys["num_experts"] = keys.pop("num_local_experts")
+    if variant.architecture.startswith("Deepseek"):
+        keys.pop("head_dim"), keys.pop("qk_head_dim"), keys.pop("rope_interleave", None)
+        third = variant.architecture == "DeepseekV3ForCausalLM"
+        keys |= {"moe_layer_freq": 1, "scoring_func": "sigmoid" if third else "softmax"}
+        if third:
+            keys["topk_method"] = "noaux_tc"
 
 
 def write(variant, config, tensors: dict[str, torch.Tensor], folder: Path) -> None:

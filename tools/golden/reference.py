@@ -28,21 +28,40 @@ def load(model, weights: dict[str, np.ndarray]) -> None:
     model.tie_weights()
 
 
+def is_router(module) -> bool:
+    return type(module).__name__.lower().endswith("topkrouter")
+
+
+def gap(values: torch.Tensor, top: int) -> float:
+    """Smallest distance between the last chosen and the first rejected of each row."""
+    values = values.sort(dim=-1, descending=True).values
+    return float((values[:, top - 1] - values[:, top]).min()) if top < values.shape[-1] else float("inf")
+
+
 class RouterMargin:
-    """Smallest gap between the last chosen and the first rejected router logit, over everything that ran."""
+    """Smallest gap between the last chosen and the first rejected router logit, over everything that ran. Where groups of
+    experts are chosen first or a bias is added, the gaps of what is compared there."""
 
     def __init__(self, model):
         self.smallest, self.used = float("inf"), set()
         for name, module in model.named_modules():
-            if type(module).__name__.endswith("TopKRouter"):
-                module.register_forward_hook(lambda m, a, out, n=name: self.observe(n, m.top_k, out[0]))
+            if is_router(module):
+                module.register_forward_hook(lambda m, a, out, n=name: self.observe(n, m, out))
 
-    def observe(self, name, top_k, logits):
-        logits = logits.reshape(-1, logits.shape[-1]).float()
-        values, indices = logits.sort(dim=-1, descending=True)
-        if top_k < logits.shape[-1]:
-            self.smallest = min(self.smallest, float((values[:, top_k - 1] - values[:, top_k]).min()))
-        self.used |= {(name, int(i)) for i in indices[:, :top_k].flatten()}
+    def observe(self, name, router, out):
+        values = out[0].reshape(-1, out[0].shape[-1]).float()
+        biased = hasattr(router, "e_score_correction_bias")
+        if biased:
+            values = values.sigmoid() + router.e_score_correction_bias
+        grouped = biased or getattr(router, "topk_method", "") == "group_limited_greedy"
+        if grouped and router.num_group > 1:
+            groups = values.view(len(values), router.num_group, -1)
+            scores = groups.topk(2, dim=-1)[0].sum(dim=-1) if biased else groups.max(dim=-1).values
+            self.smallest = min(self.smallest, gap(scores, router.topk_group))
+            chosen = torch.zeros_like(scores).scatter(1, scores.topk(router.topk_group, dim=-1)[1], 1.0).bool()
+            values = groups.masked_fill(~chosen.unsqueeze(-1), float("-inf")).reshape(values.shape)
+        self.smallest = min(self.smallest, gap(values, router.top_k))
+        self.used |= {(name, int(i)) for i in values.topk(router.top_k, dim=-1)[1].flatten()}
 
 
 def fresh_rope(model):

@@ -16,6 +16,8 @@ def initial(name: str, shape, config, rng) -> np.ndarray:
     logits_scaling = getattr(config, "logits_scaling", 1.0)
     if name.endswith(".bias"):
         return 0.3 * x
+    if tail == "e_score_correction_bias":
+        return 0.15 * x
     if tail in ("q_norm", "k_norm"):
         return 1.4 + 0.3 * x
     if "norm" in tail:
@@ -25,14 +27,17 @@ def initial(name: str, shape, config, rng) -> np.ndarray:
     if tail == "lm_head":
         return x * 2.2 * logits_scaling / hidden**0.5
     gain = {"q_proj": 1.7, "k_proj": 1.7, "v_proj": 1.2, "o_proj": 1.6, "gate_proj": 1.6, "up_proj": 1.6, "gate_up_proj": 1.6,
+            "q_a_proj": 1.0, "q_b_proj": 1.7, "kv_a_proj_with_mqa": 1.7, "kv_b_proj": 1.5,
             "down_proj": 2.0, "gate": 2.0, "router": 2.0, "shared_expert_gate": 1.5}[tail]
     return x * gain / shape[-1]**0.5
 
 
 def build(model, seed_name: str) -> dict[str, np.ndarray]:
-    """Every parameter of `model` by name, fp32. The seed is the name's CRC, so that adding a model moves no other."""
+    """Every parameter and stored buffer of `model` by name, fp32. The seed is the name's CRC, so that adding a model moves no other."""
     rng = np.random.default_rng(zlib.crc32(seed_name.encode()))
-    return {name: initial(name, tuple(p.shape), model.config, rng) for name, p in model.named_parameters()}
+    named = dict(model.named_parameters())
+    named |= {name: value for name, value in model.state_dict().items() if name not in named and name != "lm_head.weight"}
+    return {name: initial(name, tuple(p.shape), model.config, rng) for name, p in named.items()}
 
 
 def is_vector_like(name: str) -> bool:
